@@ -1,3 +1,4 @@
+/* drydock check: reads configuration files without a cluster and prints what is wrong with them. */
 #include "cmd/commands.h"
 #include "cmd/check_output.h"
 #include "cmd/config_env.h"

@@ -1,3 +1,4 @@
+/* drydock crds: prints the CustomResourceDefinitions of requests and limits. */
 #include "cmd/commands.h"
 #include "format/json_writer.h"
 #include "kinds/crd.h"

@@ -1,10 +1,11 @@
 /*
- * daemon: what every command that runs until it is told to end stands on.
+ * daemon: what controller and bridge share as processes that run until a signal ends them.
  *
- * Its log, the cluster it serves and who it is there, the numbers about itself, the two addresses
- * on which it answers, and its end. In the order of a life: daemon_init, daemon_connect_cluster,
- * what the command itself is, daemon_serve…, daemon_run; then daemon_close_servers, so that nobody
- * asks any more, and daemon_done when what the command made is gone.
+ * That is the log, the connection to the cluster, the identity in the Lease, metrics about the
+ * process, the two HTTP servers and the shutdown. The order of calls: daemon_init,
+ * daemon_connect_cluster, then the command makes its own parts, daemon_serve…, daemon_run. At the
+ * end daemon_close_servers, so that no request reaches parts that are being freed, and daemon_done
+ * after the command has freed its parts.
  */
 #pragma once
 
@@ -30,7 +31,7 @@ struct daemon_flags {
     struct str zap_time_encoding;
 };
 
-/* Rows for the option table of a command whose flags have a struct daemon_flags `process`. */
+/* Rows for the option table of a command whose flags have a struct daemon_flags `daemon`. */
 /* clang-format off */
 #define DAEMON_HEALTH_OPTION(type)                                                                \
     { "health-addr", OPTION_TEXT, OPTION(type, daemon.health_addr), "ADDRESS", ":8081", NULL,     \
@@ -77,19 +78,19 @@ struct daemon {
     struct metric_series *turn_max;
     void (*on_end)(void *ctx);
     void *ctx;
-    bool ending; /* it was told to */
+    bool ending; /* a signal has come */
     int code;
 };
 
 void daemon_init(struct daemon *p, const struct daemon_flags *flags, struct arena *memory);
-/* The log under `name`, the cluster, and with `elect` the Lease's namespace. */
+/* Opens the log under `name` and the cluster; with `elect` also finds the Lease's namespace. */
 NODISCARD
 int daemon_connect_cluster(struct daemon *p, struct str name, bool elect, struct err *err);
-/* The one of the flag, or in a pod its own. */
+/* The namespace of the flag, or in a pod the pod's own. */
 NODISCARD
 int daemon_find_namespace(struct daemon *p, struct str *ret, struct err *err);
 
-/* The addresses of the flags, unless they are off. `what` is for the log. */
+/* Serve on the addresses of the flags, unless these are off. `what` is the text of the log. */
 NODISCARD
 int daemon_serve_web(struct daemon *p, inbound_handler handler, void *ctx, const char *what,
                      struct err *err);
@@ -97,14 +98,14 @@ NODISCARD
 int daemon_serve_health(struct daemon *p, struct health *health, struct err *err);
 bool daemon_serves_web(const struct daemon *p); /* --metrics-addr is not off */
 
-/* Until daemon_quit; answers its exit code. `on_end` is called at the first SIGTERM or SIGINT; a
- * second one ends at once. */
+/* Runs until daemon_quit and answers its exit code. `on_end` is called at the first SIGTERM or
+ * SIGINT; a second one ends at once. */
 int daemon_run(struct daemon *p, void (*on_end)(void *ctx), void *ctx);
 void daemon_quit(struct daemon *p, int code);
 /* Lets answers under way end, then leaves with COMMAND_OK. */
 void daemon_quit_when_idle(struct daemon *p);
 
-void daemon_close_servers(struct daemon *p); /* nobody is answered any more */
+void daemon_close_servers(struct daemon *p); /* open requests get no answer */
 void daemon_done(struct daemon *p);
 
 /* What --zap-log-level and --zap-devel say. */

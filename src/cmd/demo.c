@@ -1,3 +1,4 @@
+/* drydock demo: plays a story on a simulated cluster, in the terminal and on the dashboard. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

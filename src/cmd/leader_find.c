@@ -25,7 +25,7 @@ void leader_lease_path(enum leader_kind kind, struct str ns, struct buf *out)
     } else {
         buf_add(out, STR("leases"));
     }
-    /* How many shards there are nobody knows, so they cannot be asked for by name. */
+    /* The number of shards is not known here, so their Leases cannot be read by name. */
     if (kind == LEADER_CONTROLLER) {
         buf_add(out, ns.n > 0 ? STR("/") : STR("?fieldSelector=metadata.name%3D"));
         buf_add(out, leader_lease_name(kind));

@@ -1,8 +1,8 @@
 /*
- * leader_find: who leads, as the Leases of a cluster tell it.
+ * leader_find: finds the pods that lead, by the Leases of a cluster.
  *
- * A Lease is held by "<pod>_<uuid>", so it names the pod that can be asked. Where the work is
- * divided there is a Lease for each shard, and as many pods.
+ * The holder of a Lease is "<pod>_<uuid>", so the Lease names the pod that can be asked. A bridge
+ * with shards has one Lease, and one leading pod, for each shard.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "format/json.h"
 
-#define LEADERS_MAX 65u /* 64 shards, and the Lease of the time before there were any */
+#define LEADERS_MAX 65u /* 64 shards, and a Lease that is left from before there were shards */
 
 enum leader_kind {
     LEADER_CONTROLLER,
@@ -27,9 +27,9 @@ struct leaders {
 /* "controller", "bridge". */
 const char *leader_kind_name(enum leader_kind kind);
 
-/* Where the Leases are read; `ns` empty: of all namespaces. */
+/* The path of the Leases in the API; `ns` empty: in all namespaces. */
 void leader_lease_path(enum leader_kind kind, struct str ns, struct buf *out);
-/* From what was read there. Texts live in `out`. */
+/* Finds the pods in what the API server answered to that path. Texts live in `out`. */
 NODISCARD
 int leader_find_pods(enum leader_kind kind, const struct jval *root, struct arena *out,
                      struct leaders *ret, struct err *err);

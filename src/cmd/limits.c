@@ -1,3 +1,5 @@
+/* drydock limits: prints MaintenanceLimits and requests as the API server has them, without asking
+ * a controller. */
 #include "cmd/request_cli.h"
 #include "cmd/commands.h"
 #include "cmd/limits_table.h"

@@ -27,7 +27,7 @@ static bool condition_is(const struct jval *object, struct str type, struct str 
     return str_eq(jval_str(jval_get(condition(object, type), STR("status"))), status);
 }
 
-/* What its conditions say is wrong. */
+/* What the conditions of a limit say is wrong; empty = nothing. */
 static struct str limit_problem(const struct jval *object)
 {
     struct str type =

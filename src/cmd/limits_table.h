@@ -1,6 +1,6 @@
 /*
- * limits_table: MaintenanceLimits and the requests under them, as people read them, from the
- * objects alone. The words are those of a running controller (request/limits_report.h).
+ * limits_table: prints MaintenanceLimits and the requests under them from the objects alone, for
+ * `drydock limits`. The words are those of a running controller (request/limits_report.h).
  */
 #pragma once
 

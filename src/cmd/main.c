@@ -1,3 +1,4 @@
+/* The main function of drydock: the table of its commands. */
 #include "cmd/commands.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* drydock request: creates a MaintenanceRequest and waits for its approval. */
 #include "cmd/commands.h"
 #include "cmd/request_create.h"
 

@@ -1,8 +1,8 @@
 /*
- * request_cli: what the commands share that speak of MaintenanceRequests: flags, exit codes, words.
+ * request_cli: what the commands about MaintenanceRequests share: flags, exit codes and messages.
  *
- * They do what any actor does, with the same code (client/actor.h). Results go to stdout, what
- * happens meanwhile to stderr.
+ * These commands do what any actor does, with the same code (client/actor.h). Results go to stdout,
+ * what happens meanwhile to stderr.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * request_create: asking for a target and waiting, as `request` and `run` do it.
+ * request_create: creates a MaintenanceRequest, for `drydock request` and `drydock run`.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct request_create_flags {
 /* Opens the cluster as the flags say; as request_cli_open. */
 int request_create_open(struct request_cli *a, const struct command_call *call);
 
-/* Asks. What it waits for is told on stderr from then on. */
+/* Creates the request. From then on stderr tells what the request waits for. */
 NODISCARD
 int request_create_send(struct request_cli *a, struct str name, struct str reason,
                         struct maintenance_request *ret, bool *ret_created, struct err *err);

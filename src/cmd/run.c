@@ -1,3 +1,5 @@
+/* drydock run: runs a command on approval of a MaintenanceRequest, and completes the request when
+ * the command has ended. */
 #include "cmd/commands.h"
 #include "cmd/request_create.h"
 #include "host/loop.h"

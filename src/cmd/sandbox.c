@@ -1,3 +1,4 @@
+/* drydock sandbox: serves a simulated cluster to kubectl and other clients. */
 #include <signal.h>
 #include <stdio.h>
 

@@ -40,5 +40,5 @@ struct bridge_pages {
     struct metrics *metrics; /* borrowed; may be NULL */
 };
 
-/* A inbound_handler; its context is the struct bridge_pages. */
+/* An inbound_handler; its context is the struct bridge_pages. */
 void bridge_pages_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);

@@ -66,7 +66,7 @@ static void controller_source_profiles(struct controller_source *s,
     struct node_data data = { 0 };
     struct err err = { 0 };
     if (node_data_parse(node->data, &s->tmp, &data, &err) < 0) {
-        data = (struct node_data){ 0 }; /* the node's error says it */
+        data = (struct node_data){ 0 }; /* the node's error says what is wrong */
     }
     struct web_profile *profiles = NULL;
     uint32_t cap = 0;
@@ -92,7 +92,7 @@ struct controller_source_walk {
     const struct web_visit *visit;
 };
 
-/* What is shown of a node is the object and what is wrong with it. */
+/* A node is shown with its error, so the version covers the object and the error. */
 static uint64_t controller_source_version(const struct controller_node *node)
 {
     static const uint64_t key[2] = { 0, 0 }; /* compared with itself over time, by nobody else */
@@ -149,7 +149,7 @@ static void controller_source_report_unconfigured(struct controller_source *s,
     for (uint32_t i = 0; i < shown.profile_count; i++) {
         profiles[i].name = arena_str(out, shown.profiles[i].name);
         profiles[i].since = shown.profiles[i].since;
-        (void)profile_state_parse(shown.profiles[i].state, &profiles[i].state); /* or at rest */
+        (void)profile_state_parse(shown.profiles[i].state, &profiles[i].state); /* or operational */
         profiles[i].next = profiles[i].state;
     }
     *ret = (struct node_report){ .node = node->name,

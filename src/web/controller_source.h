@@ -1,5 +1,5 @@
 /*
- * controller_source: a controller as web and health read it.
+ * controller_source: lets web and health read a controller (struct web_source, struct health).
  */
 #pragma once
 
@@ -11,14 +11,14 @@ struct controller;
 struct requests;
 
 struct controller_source {
-    struct controller *controller; /* borrowed; NULL = none runs */
+    struct controller *controller;    /* borrowed; NULL = none runs */
     struct requests *const *requests; /* borrowed: where requests are once they are served */
-    struct str title;      /* borrowed; shown as the cluster's name */
-    struct str identity;   /* borrowed */
-    struct web_source web; /* for web_new */
-    struct health health;  /* for health_handle */
-    struct arena tmp;      /* of one node's labels */
-    struct arena names;    /* of the profiles that are configured */
+    struct str title;                 /* borrowed; shown as the cluster's name */
+    struct str identity;              /* borrowed */
+    struct web_source web;            /* for web_new */
+    struct health health;             /* for health_handle */
+    struct arena tmp;                 /* of one node's labels */
+    struct arena names;               /* of the profiles that are configured */
 };
 
 void controller_source_init(struct controller_source *s, struct controller *controller);

@@ -37,10 +37,10 @@ static void fleet_document_free(void *ctx)
     alloc_free(s);
 }
 
-/* The name is all that is wanted of it now. */
+/* Notes the names first; the nodes are explained slice by slice. */
 static bool fleet_document_name(void *ctx, struct str name, uint64_t version)
 {
-    (void)version; /* it is explained whatever it was before */
+    (void)version; /* every node is explained */
     struct fleet_document *s = ctx;
     if (s->n == s->cap) {
         ARENA_GROW(&s->names, s->items, s->n, s->cap);

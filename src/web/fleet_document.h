@@ -1,9 +1,9 @@
 /*
- * fleet_document: a document about every node, /api/v1/info or /api/v1/status.
+ * fleet_document: answers about every node, /api/v1/info and /api/v1/status.
  *
  * To explain a node takes some ten microseconds; five thousand of them at once would hold up the
- * loop and with it the lease. So a survey takes a few nodes a turn and answers when it has seen all
- * that were there when it began. Nodes that went away meanwhile are left out.
+ * loop and with it the renewal of the Lease. So a document takes a few nodes a turn and is answered
+ * after all nodes that were there when it began. Nodes that have been deleted since are left out.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ enum fleet_document_kind {
     FLEET_DOCUMENT_NODES, /* the status without limits and requests */
 };
 
-/* All surveys under way. */
+/* All documents under way. */
 struct fleet_documents {
     struct loop *loop;               /* borrowed */
     const struct web_source *source; /* borrowed */
@@ -28,7 +28,7 @@ struct fleet_documents {
 
 void fleet_documents_init(struct fleet_documents *s, struct loop *loop,
                           const struct web_source *source);
-/* Cancels what is under way: nobody is answered any more. */
+/* Cancels what is under way: open requests get no answer. */
 void fleet_documents_done(struct fleet_documents *s);
 
 /* Takes the exchange and answers it, at once where the fleet is small. FLEET_DOCUMENT_INFO is

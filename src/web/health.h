@@ -15,5 +15,5 @@ struct health {
     bool (*ready)(void *ctx, struct str *ret_why);
 };
 
-/* A inbound_handler; its context is a struct health. */
+/* An inbound_handler; its context is a struct health. */
 void health_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);

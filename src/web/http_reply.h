@@ -1,5 +1,6 @@
 /*
- * http_reply: whole answers of our servers: no cache keeps them, no browser guesses at their type.
+ * http_reply: whole HTTP answers of our servers, with the headers that forbid caching and guessing
+ * the type.
  */
 #pragma once
 

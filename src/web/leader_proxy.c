@@ -61,9 +61,9 @@ static void call_fail(struct leader_proxy_call *call, int status, const char *fm
     char text[sizeof(((struct err *)NULL)->msg)];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* a text that is cut off still tells */
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* a message that is cut off is still of use */
     va_end(args);
-    call->proxy->holder = STR_NONE; /* whatever was known of the leader may be what is wrong */
+    call->proxy->holder = STR_NONE; /* the remembered address may be the cause */
     http_reply_error(call->x, status, str_from(text));
     call_free(call);
 }
@@ -246,7 +246,7 @@ void leader_proxy_start(struct leader_proxy *r, struct inbound_exchange *x,
                         const struct inbound_request *req, enum query_format format)
 {
     if (req->header(x, LEADER_PROXY_HEADER).n > 0) {
-        /* Whoever sent it believes that this replica leads; it no longer does. */
+        /* The replica that passed it on believes that this one leads, which is no longer so. */
         http_reply_error(x, 503, STR(LEADER_PROXY_NO_LEADER));
         return;
     }

@@ -1,11 +1,11 @@
 /*
  * leader_proxy: lets a replica that does not lead answer with what the leader says.
  *
- * The leader is who holds the Lease, "<pod>_<uuid>". Its address is that of the pod of this name,
- * or, for pods in the host's network, whose host name is the node's, that of the node. The port is
- * the one that this replica serves on, unless another is configured: replicas have the same flags.
- * One second is all a request gets. What goes wrong is said as {"error":"…"} with status 502 or
- * 503. A request that was relayed already is never relayed again.
+ * The holder of the Lease, "<pod>_<uuid>", is the leader. Its address is that of the pod of this
+ * name. A pod in the host's network has the host name of its node; then the node's address is used.
+ * The port is the one that this replica serves on, unless another is configured: replicas have the
+ * same flags. A request is given up after a second. Errors are {"error":"…"} with status 502 or
+ * 503. A request that another replica has passed on is never passed on again.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ struct leader_proxy;
 
 /* The texts are copied. */
 struct leader_proxy *leader_proxy_new(struct loop *loop, const struct leader_proxy_config *config);
-/* Cancels what is under way: nobody is answered any more. Accepts NULL. */
+/* Cancels what is under way: open requests get no answer. Accepts NULL. */
 void leader_proxy_free(struct leader_proxy *r);
 
 /* Takes the exchange and answers it. `format` is what the leader answers to this request. */

@@ -90,7 +90,7 @@ static void claim_report(const struct limits_report_claim *c, struct arena *out,
     *ret = (struct node_report_claim){
         .who = profile ? who : arena_concat(out, STR("request "), who),
         .holds = !c->waits,
-        /* What the node's profile waits for is said there already. */
+        /* The report of the node's profile says what it waits for. */
         .words = profile && c->waits ? STR_NONE : arena_str(out, words),
         .until = arena_str(out, c->until),
         .limits = claim_limits_text(c, out),

@@ -1,8 +1,9 @@
 /*
- * limits_api: limits and requests for whoever asks over HTTP, from a web_source's board.
+ * limits_api: the limits report of a web_source over HTTP: /api/v1/limits, parts of other
+ * documents, and events.
  *
- * A board costs time in the number of requests, so one is made only when it is asked for, or for
- * open event streams after its version has changed, and no more often than people read.
+ * A report costs time in the number of requests. So one is made only for a request, or for open
+ * event streams after its version has changed, at most every LIMITS_API_EVERY.
  */
 #pragma once
 
@@ -12,9 +13,9 @@
 #define LIMITS_API_EVERY SECONDS(1) /* between two events */
 #define LIMITS_API_SHOWN 60u /* claims of a kind, and holders, in an event; nobody reads more */
 
-/* What open streams were told last. */
+/* What was sent to open streams last. */
 struct limits_api_sent {
-    uint64_t version; /* of the board; 0 = that there is none */
+    uint64_t version; /* of the report; 0 = the cluster knows no limits */
     uint64_t hash;
     usec_t sent_at; /* monotonic */
 };
@@ -23,13 +24,13 @@ struct limits_api_sent {
  * with an empty line and is left out when there is neither a limit nor a claim. */
 void limits_api_print(const struct web_source *source, struct loop *loop, enum query_format format,
                       struct buf *out);
-/* For a snapshot: `null` where there is none. */
+/* For a snapshot of the event stream: the first claims of each kind; `null` without limits. */
 void limits_api_print_brief(const struct web_source *source, struct json_writer *w);
-/* What has changed since, as JSON; false: nothing, or it is too early to tell. */
+/* The report for an event; false: it has not changed, or the last event was just sent. */
 bool limits_api_print_changes(struct limits_api_sent *p, const struct web_source *source,
                               struct loop *loop, struct buf *out);
 
-/* Who holds the node or asks for it, as far as limits and requests know. */
+/* Adds to the report of a node the claims that hold the node or wait for it. */
 void limits_api_claims(const struct web_source *source, struct arena *out,
                        struct node_report *report);
 

@@ -1,5 +1,5 @@
 /*
- * metrics_text: a registry as the Prometheus text format 0.0.4 has it.
+ * metrics_text: prints metrics in the Prometheus text format 0.0.4.
  */
 #pragma once
 

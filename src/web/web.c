@@ -131,7 +131,7 @@ struct web_walk {
     bool all; /* write all, changed or not */
 };
 
-/* A node of the same version was sent as it is. */
+/* A node whose version has not changed was sent already. */
 static bool web_walk_wants(void *ctx, struct str name, uint64_t version)
 {
     struct web_walk *walk = ctx;
@@ -296,7 +296,8 @@ static void web_stream_end(struct web_stream *stream)
     inbound_end(x);
 }
 
-/* Whether it is still there. Who lags too far behind comes back and begins afresh. */
+/* False: the stream was ended, because its reader lags too far behind. Browsers connect again and
+ * get a new snapshot. */
 static bool web_stream_send(struct web_stream *stream, struct str bytes)
 {
     if (inbound_backlog(stream->x) > WEB_BACKLOG_MAX) {
@@ -307,7 +308,7 @@ static bool web_stream_send(struct web_stream *stream, struct str bytes)
     return true;
 }
 
-/* What a stream about one node has to say; only what changed. */
+/* Sends the document of a stream about one node, if it has changed. */
 static void web_stream_explain(struct web_stream *stream, bool now)
 {
     struct web *web = stream->web;
@@ -382,7 +383,7 @@ static void web_stream_begin(struct web *web, struct inbound_exchange *x, struct
         return;
     }
     if (node.n == 0) {
-        web_send_changes(web); /* those who are there get what is new: all stand at one point */
+        web_send_changes(web); /* so that all open streams have been sent the same */
     }
     struct web_stream *stream = ALLOC_NEW(struct web_stream);
     stream->web = web;
@@ -464,7 +465,7 @@ static void web_explain_reply(struct web *web, struct inbound_exchange *x, struc
     }
 }
 
-/* Whether it asks for limits and requests, and for which. */
+/* Whether the request is about limits and requests, and about which of them. */
 static bool web_limits_query(const struct inbound_request *req, struct arena *tmp,
                              struct limits_api_query *ret)
 {
@@ -482,7 +483,7 @@ static bool web_limits_query(const struct inbound_request *req, struct arena *tm
     return request.n > 0 || limit.n > 0;
 }
 
-/* What only the leader can tell; false: the path is none of these. */
+/* The paths that only the leader can answer; false: this path is none of them. */
 static bool web_handle_report(struct web *web, struct inbound_exchange *x,
                               const struct inbound_request *req)
 {

@@ -14,10 +14,10 @@
  * status, limits and explain are JSON; with format=text or format=wide they are the text that the
  * command line prints.
  *
- * It reads through `struct web_source`, so tests and the demo need no controller. Nothing runs
- * while nobody looks: with the first open event stream a timer begins to compare nodes with what
- * was sent last, with the last one it ends. A replica that does not lead and has a relay answers
- * info, status, limits and explain with what the leader says.
+ * The pages read through `struct web_source`, so tests and the demo need no controller. While an
+ * event stream is open, a timer compares the nodes with what was sent last; without one nothing
+ * runs. A replica that does not lead and has a leader_proxy answers info, status, limits and
+ * explain with what the leader says.
  */
 #pragma once
 
@@ -47,7 +47,7 @@ struct web_profile {
 
 struct web_node {
     struct str name;
-    uint64_t version; /* another one whenever anything of the rest may be different */
+    uint64_t version; /* changes whenever another member may have changed */
     struct str state; /* of the maintenance label; empty = none yet */
     struct str error; /* why it is not touched; empty = nothing is wrong */
     bool ready;
@@ -73,7 +73,8 @@ struct web_status {
     uint32_t profile_count;
 };
 
-/* To put a node together costs more than to see that nobody needs it. */
+/* `wants` comes first, because making a struct web_node costs more than seeing that it is not
+ * needed. */
 struct web_visit {
     /* Whether `fn` is to be called for this one; NULL = always. */
     bool (*wants)(void *ctx, struct str name, uint64_t version);
@@ -93,7 +94,8 @@ struct web_source {
     /* Limits and requests as they are now, with those that have ended if wanted. False: the cluster
      * knows none. NULL: likewise. */
     bool (*limits_report)(void *ctx, bool ended, struct arena *out, struct limits_report *ret);
-    /* Another one whenever the board may be another; 0 = there is none. Together with `board`. */
+    /* Changes whenever the answer of `limits_report` may have changed; 0 = the cluster knows no
+     * limits. Set together with `limits_report`. */
     uint64_t (*limits_report_version)(void *ctx);
 };
 
@@ -110,12 +112,12 @@ struct web;
 
 /* All borrowed; `metrics` may be NULL. */
 struct web *web_new(struct loop *loop, const struct web_source *source, struct metrics *metrics);
-/* Borrowed; NULL = this replica always speaks for itself. */
+/* Borrowed; NULL = this replica answers by itself, even if it does not lead. */
 void web_set_leader_proxy(struct web *w, struct leader_proxy *proxy);
 /* Ends open streams. Accepts NULL. */
 void web_free(struct web *w);
 
-/* A inbound_handler; its context is the struct web. */
+/* An inbound_handler; its context is the struct web. */
 void web_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);
 
 uint32_t web_streams(const struct web *w);
