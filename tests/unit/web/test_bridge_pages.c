@@ -1,43 +1,8 @@
 #include "web/bridge_pages.h"
 
-#include "bridge/machine_report.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
-
-/* An exchange that remembers what was said. */
-struct fake_exchange {
-    struct inbound_exchange door;
-    int status;
-    struct buf headers;
-    struct buf body;
-};
-
-static struct fake_exchange *fake_exchange_of(struct inbound_exchange *x)
-{
-    return CONTAINER_OF(x, struct fake_exchange, door);
-}
-
-static void fake_exchange_header(struct inbound_exchange *x, const char *name, struct str value)
-{
-    buf_printf(&fake_exchange_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
-}
-
-static void fake_exchange_reply(struct inbound_exchange *x, int status, struct str type,
-                                struct str body)
-{
-    fake_exchange_header(x, "Content-Type", type);
-    fake_exchange_of(x)->status = status;
-    buf_add(&fake_exchange_of(x)->body, body);
-}
-
-static const struct inbound_ops fake_exchange_ops = { .set_header = fake_exchange_header,
-                                                      .reply = fake_exchange_reply };
-
-static void fake_exchange_done(struct fake_exchange *f)
-{
-    buf_done(&f->headers);
-    buf_done(&f->body);
-}
+#include "tests/unit/web/exchange_fixture.h"
 
 /* A bridge that tests change at will. */
 struct bridge_pages_fixture {
@@ -128,21 +93,12 @@ static void bridge_pages_fixture_done(struct bridge_pages_fixture *t)
     virtual_loop_free(t->time);
 }
 
-static void send_request(struct bridge_pages_fixture *t, struct fake_exchange *f,
-                         const char *method, const char *path)
-{
-    f->door = (struct inbound_exchange){ .ops = &fake_exchange_ops };
-    struct inbound_request req = { .method = str_from(method) };
-    (void)str_cut(str_from(path), STR("?"), &req.path, &req.query);
-    bridge_pages_handle(&t->pages, &f->door, &req);
-}
-
 static void check_answer(struct bridge_pages_fixture *t, const char *path, int status,
                          const char *body)
 {
     CLEANUP(fake_exchange_done)
     struct fake_exchange f = { 0 };
-    send_request(t, &f, "GET", path);
+    send_request(bridge_pages_handle, &t->pages, &f, "GET", path);
     CHECK_EQ(f.status, status);
     CHECK_STR(buf_str(&f.body), body);
     CHECK(str_contains(buf_str(&f.headers), STR("Cache-Control: no-store\n")));
@@ -155,7 +111,8 @@ TEST(bridge_pages_explains_a_machine)
     CLEANUP(bridge_pages_fixture_done)
     struct bridge_pages_fixture t;
     bridge_pages_fixture_init(&t);
-    send_request(&t, &f, "GET", "/api/v1/explain?machine=tenants%2Fblue-1");
+    send_request(bridge_pages_handle, &t.pages, &f, "GET",
+                 "/api/v1/explain?machine=tenants%2Fblue-1");
     CHECK_EQ(f.status, 200);
     CHECK(str_contains(buf_str(&f.headers), STR("Content-Type: application/json\n")));
     CHECK(str_starts(buf_str(&f.body),
@@ -174,7 +131,8 @@ TEST(bridge_pages_explains_a_machine_as_text)
     t.leading = false;
     (void)virtual_loop_run(t.time, SECONDS(9) + 600000);
     t.machine.deleted_at = loop_wall(t.pages.loop) - SECONDS(3) - 900000;
-    send_request(&t, &f, "GET", "/api/v1/explain?machine=tenants%2Fblue-1&format=text");
+    send_request(bridge_pages_handle, &t.pages, &f, "GET",
+                 "/api/v1/explain?machine=tenants%2Fblue-1&format=text");
     CHECK(str_contains(buf_str(&f.headers), STR("Content-Type: text/plain; charset=utf-8\n")));
     static const char *const want = "machine tenants/blue-1: Open (NoNode)\n"
                                     "  replica  writes nothing, for it does not lead: bridge-0_1\n"
@@ -204,14 +162,15 @@ TEST(bridge_pages_with_shard_own_tells_only_of_its_own_machines)
         CLEANUP(fake_exchange_done)
         struct fake_exchange f = { 0 };
         t.elsewhere = false;
-        send_request(&t, &f, "GET", paths[i]);
+        send_request(bridge_pages_handle, &t.pages, &f, "GET", paths[i]);
         CHECK_EQ(f.status, 200);
         t.elsewhere = true;
         check_answer(&t, paths[i], 404, "{\"error\":\"another shard looks after its Cluster\"}");
     }
     CLEANUP(fake_exchange_done)
     struct fake_exchange f = { 0 };
-    send_request(&t, &f, "GET", "/api/v1/explain?machine=tenants/blue-1&format=text");
+    send_request(bridge_pages_handle, &t.pages, &f, "GET",
+                 "/api/v1/explain?machine=tenants/blue-1&format=text");
     CHECK(str_contains(buf_str(&f.body),
                        STR("\n  replica  another shard looks after its Cluster\n")));
 }
@@ -305,7 +264,7 @@ TEST(bridge_pages_names_a_limited_number_of_clusters_out_of_sight)
                                          .state = LINK_RESOLVING };
     }
     t.why = STR("Clusters are not listed yet");
-    send_request(&t, &f, "GET", "/");
+    send_request(bridge_pages_handle, &t.pages, &f, "GET", "/");
     CHECK(str_contains(buf_str(&f.body), STR("  and 7 more\n")));
     CHECK(str_contains(buf_str(&f.body), STR("\nnot ready: Clusters are not listed yet\n")));
     CHECK(str_contains(buf_str(&f.headers), STR("Content-Type: text/plain; charset=utf-8\n")));
@@ -341,7 +300,7 @@ TEST(bridge_pages_serves_metrics_and_nothing_else)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(fake_exchange_done)
         struct fake_exchange f = { 0 };
-        send_request(&t, &f, cases[i].method, cases[i].path);
+        send_request(bridge_pages_handle, &t.pages, &f, cases[i].method, cases[i].path);
         CHECK_EQ(f.status, cases[i].status);
         CHECK(str_contains(buf_str(&f.body), str_from(cases[i].has)));
         CHECK_EQ(str_contains(buf_str(&f.headers), STR("Allow: GET, HEAD")),
