@@ -54,7 +54,7 @@ def watched(server, path):
 def lean(tmp_path_factory):
     """A real server nobody else writes to, as in the recording."""
     with Cluster(tmp_path_factory.mktemp("conformance"), lean=True) as server:
-        cleaner = player.Cleaner(server.access)
+        cleaner = replay.Cleaner(server.access)
         cleaner.prelude()
         compact(server)
         for path in cleaner.defined():
@@ -63,31 +63,31 @@ def lean(tmp_path_factory):
 
 
 @pytest.mark.backend("cluster")
-@pytest.mark.parametrize("name", player.case_names())
+@pytest.mark.parametrize("name", replay.case_names())
 def test_the_real_server_answers_as_recorded(name, lean):
-    """Proves the player: before it judges the sandbox it must agree with what was recorded."""
-    case = player.load(name)
+    """Proves the replay: before it judges the sandbox it must agree with what was recorded."""
+    case = replay.load(name)
     if "expired" in name:
         wait_for(lambda: expired(lean), "resourceVersion 1 has expired")
     try:
-        player.Player(lean.access).play(case, exact=True)
+        replay.Player(lean.access).play(case, exact=True)
     finally:
-        player.Cleaner(lean.access).clean(case)
+        replay.Cleaner(lean.access).clean(case)
 
 
 @pytest.mark.backend("sandbox")
-@pytest.mark.parametrize("name", player.case_names())
+@pytest.mark.parametrize("name", replay.case_names())
 def test_the_sandbox_answers_as_recorded(name, tmp_path):
     """Each case on a server of its own: it starts in milliseconds. What the sandbox leaves out is
     listed with the reason; a case that it has learnt meanwhile must leave the list."""
-    case = player.load(name)
+    case = replay.load(name)
     with Sandbox(tmp_path, flags=["--bare"]) as server:
-        player.Cleaner(server.access).prelude()
+        replay.Cleaner(server.access).prelude()
         if name in EXCEPTIONS:
-            with pytest.raises(player.Mismatch):
-                player.Player(server.access).play(case)
+            with pytest.raises(replay.Mismatch):
+                replay.Player(server.access).play(case)
         else:
-            player.Player(server.access).play(case)
+            replay.Player(server.access).play(case)
 
 
 def ages(value):
@@ -101,10 +101,10 @@ def ages(value):
 
 def test_recordings_hold_no_age():
     """An age is whatever the machine's speed makes of it; a recording says <age> instead."""
-    assert [n for n in player.case_names() if ages(player.load(n)["response"])] == []
+    assert [n for n in replay.case_names() if ages(replay.load(n)["response"])] == []
 
 
 def test_exceptions_name_cases_and_reasons():
-    assert set(EXCEPTIONS) <= set(player.case_names())
+    assert set(EXCEPTIONS) <= set(replay.case_names())
     assert all(isinstance(reason, str) and reason for reason in EXCEPTIONS.values())
     assert len(EXCEPTIONS) <= 7, "what the sandbox leaves out is little"
