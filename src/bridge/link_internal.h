@@ -1,9 +1,13 @@
 /*
- * link_internal: what the rooms of a link share: the states (link.c), the Secret (link_secret.c),
- * the token of our own (link_warrant.c) and the requests (link_calls.c).
+ * link_internal: what the files of a link share.
  *
- * Callbacks of the doors and of the reflector only note what happened and pull the link's timer;
- * what follows from it is done when that fires, in link_turn, and then told.
+ *   link.c         the states, the watch of the Nodes, and the callbacks to the link's user
+ *   link_secret.c  reading the kubeconfig Secret in the management cluster
+ *   link_token.c   a ServiceAccount token of the bridge's own, and its renewal
+ *   link_calls.c   API requests to the workload cluster: queue, rate limit, cancellation
+ *
+ * Callbacks of the API and of the reflector only note what happened and pull the link's timer.
+ * When the timer fires, link_on_timer changes the state and then calls the link's user.
  */
 #pragma once
 

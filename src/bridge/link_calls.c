@@ -1,3 +1,8 @@
+/*
+ * link_calls: API requests to a workload cluster. A request waits in `queued` until the rate limit
+ * and the number in flight allow it. Requests that are cut off move to `ended` and are answered
+ * with status 0 from the link's timer.
+ */
 #include "base/alloc.h"
 #include "bridge/link_internal.h"
 
