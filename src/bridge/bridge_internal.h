@@ -208,7 +208,7 @@ void bridge_wake(struct bridge *b);
 bool bridge_may_act(const struct bridge *b);
 bool bridge_has_log(const struct bridge *b);
 
-/* ── yards and berths ──────────────────────────────────────────────────────────────────────── */
+/* ── Machines (machine_state.c) ────────────────────────────────────────────────────────────── */
 
 void machine_on_change(void *ctx, struct store_item *item, const void *before);
 void machine_on_gone(void *ctx, struct store_item *item);
@@ -218,6 +218,11 @@ void machine_wake_at(struct machine_state *ms, usec_t when);
 /* Members of its control plane that wait for each other are looked at. */
 void machine_mark_control_plane(struct machine_state *ms);
 const struct machine *machine_object(const struct machine_state *ms);
+
+/* ── Clusters (cluster_state.c) ────────────────────────────────────────────────────────────── */
+
+/* The state of that Cluster; made if there is none yet. */
+struct cluster_state *cluster_get(struct bridge *b, struct str namespace, struct str cluster);
 /* NULL = there is none. */
 const struct cluster *cluster_object(const struct cluster_state *cs);
 /* Whether this shard looks after it. */
