@@ -3,8 +3,8 @@
  * to its workload cluster, which is open while a Machine needs it.
  */
 #include "base/alloc.h"
-#include "base/sha256.h"
 #include "bridge/bridge_internal.h"
+#include "bridge/object_meta.h"
 
 #define KUBECONFIG_SUFFIX STR("-kubeconfig") /* of the Secret's name, behind the Cluster's */
 
@@ -24,13 +24,7 @@ bool cluster_is_ours(const struct cluster_state *cs)
     if (cluster == NULL) {
         return config->shard == 0; /* somebody has to see to what a Cluster left behind */
     }
-    unsigned char hash[SHA256_BYTES];
-    uint64_t number = 0;
-    sha256(cluster->uid, hash);
-    for (size_t i = 0; i < sizeof(number); i++) {
-        number = number << 8 | hash[i];
-    }
-    return number % config->shards == config->shard;
+    return meta_hash(cluster->uid) % config->shards == config->shard;
 }
 
 void cluster_mark(struct cluster_state *cs)

@@ -1,6 +1,5 @@
 #include "bridge/workload_node.h"
 
-#include "base/sha256.h"
 #include "kinds/keys.h"
 #include "bridge/object_meta.h"
 #include "drain/drain_rules.h"
@@ -13,16 +12,7 @@ static struct str workload_node_text(const struct jval *annotations, struct str 
 
 uint64_t workload_node_hash(struct str text)
 {
-    unsigned char hash[SHA256_BYTES];
-    uint64_t number = 0;
-    if (text.p == NULL) {
-        return 0;
-    }
-    sha256(text, hash);
-    for (size_t i = 0; i < sizeof(number); i++) {
-        number = number << 8 | hash[i];
-    }
-    return number != 0 ? number : 1;
+    return text.p == NULL ? 0 : MAX(meta_hash(text), (uint64_t)1);
 }
 
 static int workload_node_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
