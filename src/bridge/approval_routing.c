@@ -37,7 +37,7 @@ static void routing_on_error(void *ctx, const struct err *err)
     struct approval_routing *r = ctx;
     struct bridge *b = r->cluster->bridge;
     r->kind_missing = r->kind_missing || r->informer.reflector.status == 404;
-    if (bridge_has_log(b) && !r->warned && r->state != ROUTING_ABSENT) {
+    if (!r->warned && r->state != ROUTING_ABSENT) {
         log_warn(b->log, "maintenance requests of a workload cluster",
                  KV_STR("cluster", r->cluster->name), KV_ERR(err));
     }
@@ -199,7 +199,7 @@ static void routing_write_failed(struct in_flight *f, const struct api_reply *re
         f->machine->trouble = err;
         machine_wake_at(f->machine, retry->at);
     }
-    if (bridge_has_log(b) && reply->status != 0) {
+    if (reply->status != 0) {
         log_warn(b->log, "maintenance request", KV_STR("object", f->name), KV_ERR(&err));
     }
 }

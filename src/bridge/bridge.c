@@ -55,9 +55,7 @@ static void bridge_on_update(void *ctx)
 static void bridge_on_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
-    if (bridge_has_log(b)) {
-        log_warn(b->log, "management cluster", KV_ERR(err));
-    }
+    log_warn(b->log, "management cluster", KV_ERR(err));
 }
 
 /* A Secret of which only the version counts. */
@@ -106,9 +104,7 @@ static void bridge_on_capi_version(void *ctx)
     CLEANUP(buf_done)
     struct buf prefix = { 0 };
     buf_printf(&prefix, "/apis/" CAPI_GROUP "/" STR_FMT, STR_ARG(b->capi.version));
-    if (bridge_has_log(b)) {
-        log_info(b->log, "Cluster API", KV_STR("version", b->capi.version));
-    }
+    log_info(b->log, "Cluster API", KV_STR("version", b->capi.version));
     drain_rule_watch_start(b, bridge_path(b, buf_str(&prefix), "machinedrainrules"));
     informer_start(&b->clusters, bridge_path(b, buf_str(&prefix), "clusters"));
     informer_start(&b->machines, bridge_path(b, buf_str(&prefix), "machines"));
@@ -171,9 +167,7 @@ static void bridge_init_informers(struct bridge *b)
 static void bridge_on_leading(void *ctx, bool held)
 {
     struct bridge *b = ctx;
-    if (bridge_has_log(b)) {
-        log_info(b->log, held ? "leading" : "not leading any more");
-    }
+    log_info(b->log, held ? "leading" : "not leading any more");
     bridge_wake(b);
     if (b->config.on_leading != NULL) {
         b->config.on_leading(b->config.ctx, held);
@@ -191,9 +185,7 @@ static void bridge_on_released(void *ctx)
 static void bridge_on_lease_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
-    if (bridge_has_log(b)) {
-        log_warn(b->log, "leader election", KV_ERR(err));
-    }
+    log_warn(b->log, "leader election", KV_ERR(err));
 }
 
 /* One Lease a shard, so that each has its own leader. */

@@ -2,11 +2,6 @@
 
 #include "kinds/keys.h"
 
-bool bridge_has_log(const struct bridge *b)
-{
-    return b->log != NULL;
-}
-
 static void bridge_event(struct bridge *b, enum rules_event event, struct str note,
                          const struct recorder_ref *regarding)
 {
@@ -17,11 +12,9 @@ static void bridge_event(struct bridge *b, enum rules_event event, struct str no
         b->stats.stale++;
         bridge_metrics_stale(&b->series);
     }
-    if (bridge_has_log(b)) {
-        log_info(b->log, "told", KV_STR("reason", rules_event_reason(event)),
-                 KV_STR("namespace", regarding->namespace), KV_STR("name", regarding->name),
-                 KV_STR("note", note));
-    }
+    log_info(b->log, "told", KV_STR("reason", rules_event_reason(event)),
+             KV_STR("namespace", regarding->namespace), KV_STR("name", regarding->name),
+             KV_STR("note", note));
     recorder_add(&b->recorder,
                  &(struct recorder_event){
                      .type = rules_event_warns(event) ? STR("Warning") : STR("Normal"),

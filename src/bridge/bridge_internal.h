@@ -206,7 +206,6 @@ struct bridge {
 void bridge_wake(struct bridge *b);
 /* It may decide and send at this instant. */
 bool bridge_may_act(const struct bridge *b);
-bool bridge_has_log(const struct bridge *b);
 
 /* ── Machines (machine_state.c) ────────────────────────────────────────────────────────────── */
 

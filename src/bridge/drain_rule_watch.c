@@ -86,7 +86,7 @@ void drain_rule_watch_on_error(void *ctx, const struct err *err)
         k->missed_at = k->missed_at == 0 ? now : k->missed_at;
         k->absent = k->absent || now >= k->missed_at + DRAIN_RULE_ABSENT;
     }
-    if (bridge_has_log(b) && !k->warned) {
+    if (!k->warned) {
         log_warn(b->log, "drain rules of the management cluster", KV_ERR(err));
     }
     k->warned = true;

@@ -184,7 +184,7 @@ static void in_flight_on_failure(struct in_flight *f, const struct api_reply *re
     client_explain(reply->status, reply->body, reply->err, &ms->trouble);
     in_flight_retry_after(retry, b->loop, verdict);
     machine_wake_at(ms, retry->at);
-    if (bridge_has_log(b) && reply->status != 0) {
+    if (reply->status != 0) {
         log_warn(b->log, "patch failed", KV_STR("object", f->name), KV_ERR(&ms->trouble));
     }
 }

@@ -311,7 +311,7 @@ static void link_hang_up(struct link *l)
 /* Once for each time of trouble, however often it is tried. */
 static void link_warn(struct link *l)
 {
-    if (l->config.log != NULL && !l->warned) {
+    if (!l->warned) {
         log_warn(l->config.log, "workload cluster out of reach",
                  KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
                  KV_ERR(&l->trouble));
@@ -359,11 +359,8 @@ static void link_enter_watching(struct link *l)
     l->unreachable_since = 0;
     l->reread_at = l->since + LINK_REREAD;
     l->warned = false;
-    if (l->config.log != NULL) {
-        log_info(l->config.log, "workload cluster reached",
-                 KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
-                 KV_I64("nodes", store_count(&l->store)));
-    }
+    log_info(l->config.log, "workload cluster reached", KV_STR("namespace", l->config.namespace),
+             KV_STR("cluster", l->config.cluster), KV_I64("nodes", store_count(&l->store)));
 }
 
 /* When the cluster wants to be asked again. */

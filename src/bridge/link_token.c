@@ -39,7 +39,7 @@ static void link_token_postpone(struct link *l, enum link_break why, const struc
     usec_t at = loop_now(l->loop) + backoff_next(&e->renew_backoff, loop_random(l->loop));
     e->renew_at = e->api != NULL ? MAX(at, client_open_at(&e->client)) : at;
     link_token_end(l);
-    if (l->config.log != NULL && e->overdue.n == 0) {
+    if (e->overdue.n == 0) {
         log_warn(l->config.log, "token of workload cluster not renewed",
                  KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
                  KV_ERR(err));
@@ -99,11 +99,9 @@ static void link_token_on_error(void *ctx, const struct err *cause, int status)
 static void link_token_on_written(void *ctx, struct str what)
 {
     const struct link *l = ctx;
-    if (l->config.log != NULL) {
-        log_info(l->config.log, "account in workload cluster written",
-                 KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
-                 KV_STR("object", what));
-    }
+    log_info(l->config.log, "account in workload cluster written",
+             KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
+             KV_STR("object", what));
 }
 
 static bool link_token_may_write(void *ctx)
