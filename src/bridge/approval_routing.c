@@ -191,7 +191,8 @@ static void routing_write_failed(struct in_flight *f, const struct api_reply *re
 {
     struct bridge *b = f->bridge;
     struct approval_routing *r = f->cluster->routing;
-    struct bridge_retry *retry = f->machine == NULL ? &r->retry : &f->machine->request_retry;
+    struct bridge_retry *retry =
+        f->machine == NULL ? &r->retry : &f->machine->retry[IN_FLIGHT_REQUEST];
     struct err err = { 0 };
     client_explain(reply->status, reply->body, reply->err, &err);
     in_flight_retry_after(retry, b->loop, verdict);
@@ -218,7 +219,8 @@ static void routing_created(struct approval_routing *r, const struct api_reply *
 static void routing_write_done(struct in_flight *f, const struct api_reply *reply)
 {
     struct approval_routing *r = f->cluster->routing;
-    struct bridge_retry *retry = f->machine == NULL ? &r->retry : &f->machine->request_retry;
+    struct bridge_retry *retry =
+        f->machine == NULL ? &r->retry : &f->machine->retry[IN_FLIGHT_REQUEST];
     backoff_reset(&retry->backoff);
     retry->at = 0;
     if (f->machine != NULL) {
@@ -464,12 +466,8 @@ void routing_check(struct cluster_state *cs)
 static void routing_send(struct machine_state *ms, const struct approval_verdict *verdict,
                          const struct routing_requests *found)
 {
-    struct bridge *b = ms->bridge;
-    if (verdict->act == APPROVAL_NONE || ms->request_write != NULL || !bridge_may_act(b)) {
-        return;
-    }
-    if (loop_now(b->loop) < ms->request_retry.at) {
-        machine_wake_at(ms, ms->request_retry.at);
+    if (verdict->act == APPROVAL_NONE || !bridge_may_act(ms->bridge) ||
+        !in_flight_may_write(ms, IN_FLIGHT_REQUEST, 0)) {
         return;
     }
     if (verdict->act == APPROVAL_CREATE) {
@@ -505,7 +503,8 @@ void routing_step(struct machine_state *ms, const struct rules_facts *facts,
         .n = found.n,
     };
     approval_decide(&known_facts, &route);
-    bool needs_routing = route.needs_watch || route.node.n > 0 || ms->request_write != NULL;
+    bool needs_routing =
+        route.needs_watch || route.node.n > 0 || ms->in_flight[IN_FLIGHT_REQUEST] != NULL;
     if (needs_routing != ms->needs_routing) {
         ms->needs_routing = needs_routing;
         cluster_mark(ms->cluster);

@@ -38,6 +38,17 @@ struct bridge_retry {
     uint64_t version; /* of the object, that the server knows better; a newer one is not held up */
 };
 
+/* What a request writes or reads. A Machine has at most one of each kind in flight. */
+enum in_flight_kind {
+    IN_FLIGHT_MACHINE = WRITE_MACHINE,
+    IN_FLIGHT_NODE = WRITE_NODE,
+    IN_FLIGHT_HOST = WRITE_HOST,
+    IN_FLIGHT_REQUEST = WRITE_REQUEST,
+    IN_FLIGHT_ABSENCE_CHECK, /* a live read of a Node that the watch does not show */
+    IN_FLIGHT_DRAINED_CHECK, /* a live read of a Node and its pods */
+    IN_FLIGHT_KINDS,
+};
+
 /* The pleas of one workload cluster; only with --workload-approval=requests. They are watched
  * once after each connect, and then as long as there is one, or a request that needs one. */
 struct approval_routing {
@@ -99,21 +110,14 @@ struct machine_state {
     struct buf host;            /* its key in bridge->by_host; empty = it has no Metal3 host */
     bool owns_node;             /* it is the one in bridge->pairs */
     bool owns_host;
-    struct in_flight *machine_patch; /* on their way; NULL = none */
-    struct in_flight *node_patch;
-    struct in_flight *host_patch;
-    struct in_flight *absence_check;
-    struct in_flight *request_write;
+    struct in_flight *in_flight[IN_FLIGHT_KINDS]; /* NULL = none of that kind */
+    struct bridge_retry retry[WRITE_OBJECTS];     /* of writes, by enum in_flight_kind */
     /* An approval whose answer was lost may be there, until a newer version tells, or a watch has
      * had the time to begin anew. */
     uint64_t approval_version;    /* the version it was sent for */
     usec_t approval_unsure_until; /* monotonic */
-    struct bridge_retry machine_retry;
-    struct bridge_retry node_retry;
-    struct bridge_retry host_retry;
-    struct bridge_retry request_retry;
-    uint32_t request_name_skip; /* names in a row that somebody else has */
-    bool needs_routing;         /* its requests, or their pleas, are to be watched */
+    uint32_t request_name_skip;   /* names in a row that somebody else has */
+    bool needs_routing;           /* its requests, or their pleas, are to be watched */
     usec_t missed_at; /* monotonic: the first live read that found no Node; 0 = none did */
     bool absent;      /* so did a second one */
     usec_t deletion_leftover_at; /* monotonic; 0 = it is not */
@@ -123,22 +127,11 @@ struct machine_state {
     enum rules_phase phase;
     uint32_t events_sent; /* news that are true and have been told; a bit each */
     /* Metal3 with --metal3-require-drained. */
-    struct in_flight *drained_check;
     usec_t drained_check_at; /* monotonic; 0 = never */
     bool cordoned;
     bool drained;               /* it was when drained_check_at was; that is not true for long */
     struct buf not_drained_why; /* what the last look found instead, in words */
     struct err trouble;         /* of its last patch */
-};
-
-enum in_flight_kind {
-    IN_FLIGHT_MACHINE,
-    IN_FLIGHT_NODE,
-    IN_FLIGHT_HOST,
-    IN_FLIGHT_ORPHAN_NODE,   /* a Node without a Machine */
-    IN_FLIGHT_ABSENCE_CHECK, /* a live read of a Node */
-    IN_FLIGHT_DRAINED_CHECK, /* likewise, and of its pods */
-    IN_FLIGHT_REQUEST,
 };
 
 struct in_flight {
@@ -335,8 +328,9 @@ void drained_check_start(struct machine_state *ms);
 /* What they are made with. */
 struct in_flight *in_flight_new(struct bridge *b, enum in_flight_kind kind,
                                 struct machine_state *ms, struct str name);
-/* Whether what was refused is not tried yet, on this version of the object. */
-bool in_flight_must_wait(const struct bridge_retry *retry, struct loop *loop, uint64_t version);
+/* False: a write of that kind is in flight, or the last one failed and this version of the object
+ * is not tried again yet. In both cases the Machine is looked at again when that has changed. */
+bool in_flight_may_write(struct machine_state *ms, enum in_flight_kind kind, uint64_t version);
 void in_flight_retry_after(struct bridge_retry *retry, struct loop *loop,
                            enum retry_verdict verdict);
 void in_flight_count(const struct in_flight *f, enum retry_verdict verdict);

@@ -51,7 +51,7 @@ static bool machine_may_be_approved(const struct machine_state *ms)
     bool unsure = ms->approval_version > 0 && ms->item->version <= ms->approval_version &&
                   loop_now(ms->bridge->loop) < ms->approval_unsure_until;
     return rules_approved(machine_object(ms)) || unsure ||
-           (ms->machine_patch != NULL && ms->machine_patch->approves);
+           (ms->in_flight[IN_FLIGHT_MACHINE] != NULL && ms->in_flight[IN_FLIGHT_MACHINE]->approves);
 }
 
 static void machine_control_plane_facts(struct machine_state *ms, struct rules_facts *ret)
@@ -123,7 +123,7 @@ static void machine_send_events(struct machine_state *ms, const struct rules_ver
 static void machine_confirm_absent(struct machine_state *ms)
 {
     usec_t due = ms->missed_at == 0 ? 0 : ms->missed_at + BRIDGE_ABSENT_AFTER;
-    if (ms->absence_check != NULL) {
+    if (ms->in_flight[IN_FLIGHT_ABSENCE_CHECK] != NULL) {
         return;
     }
     if (loop_now(ms->bridge->loop) < due) {
@@ -143,26 +143,12 @@ static void machine_plan_wake(struct machine_state *ms, const struct rules_verdi
     }
 }
 
-static bool machine_may_patch(struct machine_state *ms, const struct bridge_retry *retry,
-                              const struct in_flight *under_way, uint64_t version)
-{
-    if (under_way != NULL) {
-        return false; /* its answer marks the Machine */
-    }
-    if (in_flight_must_wait(retry, ms->bridge->loop, version)) {
-        machine_wake_at(ms, retry->at);
-        return false;
-    }
-    return true;
-}
-
 /* A patch goes to the Machine, if there is room for it. False: there is none now. */
 static bool machine_send_patch(struct machine_state *ms, const struct rules_verdict *verdict,
                                const struct meta_patch *patch)
 {
     struct bridge *b = ms->bridge;
-    if (patch->n == 0 ||
-        !machine_may_patch(ms, &ms->machine_retry, ms->machine_patch, ms->item->version)) {
+    if (patch->n == 0 || !in_flight_may_write(ms, IN_FLIGHT_MACHINE, ms->item->version)) {
         return true;
     }
     if (!client_open(&b->client)) {
@@ -202,7 +188,7 @@ static bool machine_status_written(const struct machine_state *ms,
 static void machine_keep_status(const struct machine_state *ms, const struct rules_verdict *verdict,
                                 struct meta_patch *machine)
 {
-    if (ms->node_patch == NULL && verdict->node.n == 0) {
+    if (ms->in_flight[IN_FLIGHT_NODE] == NULL && verdict->node.n == 0) {
         return;
     }
     uint32_t n = 0;
@@ -231,7 +217,7 @@ static bool machine_decide(struct machine_state *ms)
     rules_decide(&options, &facts, &b->tmp, &verdict);
     mutate_verdict(ms, &verdict);
     /* What is on its way to the Node may be there to be cleaned when it arrives. */
-    bool keeps_link = verdict.keeps_link || ms->node_patch != NULL;
+    bool keeps_link = verdict.keeps_link || ms->in_flight[IN_FLIGHT_NODE] != NULL;
     if (ms->keeps_link != keeps_link) {
         ms->keeps_link = keeps_link;
         cluster_mark(ms->cluster);
@@ -246,7 +232,7 @@ static bool machine_decide(struct machine_state *ms)
     routing_step(ms, &facts, &verdict);
     if (verdict.node.n > 0 && facts.sight == RULES_NODE_SEEN &&
         machine_status_written(ms, &verdict) &&
-        machine_may_patch(ms, &ms->node_retry, ms->node_patch, machine_node(ms)->version)) {
+        in_flight_may_write(ms, IN_FLIGHT_NODE, machine_node(ms)->version)) {
         in_flight_patch_node(ms, &verdict);
     }
     struct meta_patch machine = verdict.machine;

@@ -6,32 +6,6 @@
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-/* Where the berth keeps one of that kind; NULL = it does not. */
-static struct in_flight **in_flight_slot(const struct in_flight *f)
-{
-    struct machine_state *ms = f->machine;
-    if (ms == NULL) {
-        return NULL;
-    }
-    switch (f->kind) {
-    case IN_FLIGHT_MACHINE:
-        return &ms->machine_patch;
-    case IN_FLIGHT_NODE:
-        return &ms->node_patch;
-    case IN_FLIGHT_HOST:
-        return &ms->host_patch;
-    case IN_FLIGHT_ABSENCE_CHECK:
-        return &ms->absence_check;
-    case IN_FLIGHT_DRAINED_CHECK:
-        return &ms->drained_check;
-    case IN_FLIGHT_REQUEST:
-        return &ms->request_write;
-    case IN_FLIGHT_ORPHAN_NODE:
-        break;
-    }
-    return NULL;
-}
-
 static bool in_flight_is_limited(const struct in_flight *f)
 {
     return f->kind == IN_FLIGHT_MACHINE || f->kind == IN_FLIGHT_HOST;
@@ -47,10 +21,9 @@ struct in_flight *in_flight_new(struct bridge *b, enum in_flight_kind kind,
     f->memory.first = 256;
     f->name = arena_str(&f->memory, name);
     list_add(&b->in_flight_requests, &f->link);
-    struct in_flight **place = in_flight_slot(f);
-    if (place != NULL) {
-        ASSERT(*place == NULL);
-        *place = f;
+    if (ms != NULL) {
+        ASSERT(ms->in_flight[kind] == NULL);
+        ms->in_flight[kind] = f;
     }
     b->patches_in_flight += in_flight_is_limited(f) ? 1 : 0;
     b->stats.in_flight++;
@@ -60,9 +33,8 @@ struct in_flight *in_flight_new(struct bridge *b, enum in_flight_kind kind,
 void in_flight_free(struct in_flight *f)
 {
     struct bridge *b = f->bridge;
-    struct in_flight **place = in_flight_slot(f);
-    if (place != NULL) {
-        *place = NULL;
+    if (f->machine != NULL) {
+        f->machine->in_flight[f->kind] = NULL;
     }
     if (f->call != NULL) {
         api_cancel(b->client.api, STEAL(f->call));
@@ -103,9 +75,18 @@ void in_flight_retry_after(struct bridge_retry *retry, struct loop *loop,
     retry->version = 0;
 }
 
-bool in_flight_must_wait(const struct bridge_retry *retry, struct loop *loop, uint64_t version)
+bool in_flight_may_write(struct machine_state *ms, enum in_flight_kind kind, uint64_t version)
 {
-    return loop_now(loop) < retry->at && (retry->version == 0 || retry->version == version);
+    const struct bridge_retry *retry = &ms->retry[kind];
+    if (ms->in_flight[kind] != NULL) {
+        return false; /* its answer marks the Machine */
+    }
+    if (loop_now(ms->bridge->loop) < retry->at &&
+        (retry->version == 0 || retry->version == version)) {
+        machine_wake_at(ms, retry->at);
+        return false;
+    }
+    return true;
 }
 
 const struct jval *in_flight_parse(const struct api_reply *reply, struct arena *tmp)
@@ -148,20 +129,12 @@ static enum write_result in_flight_metric_result(enum retry_verdict verdict)
                                       : WRITE_FAILED;
 }
 
-static enum write_object in_flight_metric_object(const struct in_flight *f)
-{
-    return f->kind == IN_FLIGHT_MACHINE   ? WRITE_MACHINE
-           : f->kind == IN_FLIGHT_HOST    ? WRITE_HOST
-           : f->kind == IN_FLIGHT_REQUEST ? WRITE_REQUEST
-                                          : WRITE_NODE;
-}
-
 void in_flight_count(const struct in_flight *f, enum retry_verdict verdict)
 {
     struct bridge *b = f->bridge;
     b->stats.conflicts += verdict == RETRY_OBSERVE ? 1 : 0;
     b->stats.errors += verdict != RETRY_DONE && verdict != RETRY_OBSERVE ? 1 : 0;
-    bridge_metrics_patch(&b->series, in_flight_metric_object(f), in_flight_metric_result(verdict));
+    bridge_metrics_patch(&b->series, (enum write_object)f->kind, in_flight_metric_result(verdict));
 }
 
 static void in_flight_on_success(struct in_flight *f)
@@ -277,11 +250,9 @@ static void in_flight_on_management_reply(void *ctx, const struct api_reply *rep
     struct bridge *b = f->bridge;
     f->call = NULL;
     enum retry_verdict verdict = client_note(&b->client, API_PATCH, reply);
-    bool machine = f->kind == IN_FLIGHT_MACHINE;
-    struct bridge_retry *retry = f->machine == NULL ? NULL
-                                 : machine          ? &f->machine->machine_retry
-                                                    : &f->machine->host_retry;
-    in_flight_finish(f, reply, verdict, machine ? &b->machines.store : &b->hosts.store, retry);
+    struct store *store = f->kind == IN_FLIGHT_MACHINE ? &b->machines.store : &b->hosts.store;
+    in_flight_finish(f, reply, verdict, store,
+                     f->machine == NULL ? NULL : &f->machine->retry[f->kind]);
 }
 
 static void in_flight_on_workload_reply(void *ctx, const struct api_reply *reply)
@@ -292,7 +263,7 @@ static void in_flight_on_workload_reply(void *ctx, const struct api_reply *reply
     struct link *link = f->cluster->link;
     struct store *store = link != NULL && link_fresh(link) ? link_nodes(link) : NULL;
     in_flight_finish(f, reply, retry_judge(reply), store,
-                     f->machine == NULL ? NULL : &f->machine->node_retry);
+                     f->machine == NULL ? NULL : &f->machine->retry[IN_FLIGHT_NODE]);
 }
 
 /* ── patches ───────────────────────────────────────────────────────────────────────────────── */
@@ -432,7 +403,7 @@ void in_flight_patch_orphan(struct cluster_state *cs, struct store_item *node,
             return;
         }
     }
-    struct in_flight *f = in_flight_new(b, IN_FLIGHT_ORPHAN_NODE, NULL, node->name);
+    struct in_flight *f = in_flight_new(b, IN_FLIGHT_NODE, NULL, node->name);
     f->cluster = cs;
     f->version = node->version;
     in_flight_send_workload(f, patch);

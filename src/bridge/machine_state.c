@@ -164,11 +164,9 @@ static void machine_state_free(struct machine_state *ms)
     struct bridge *b = ms->bridge;
     struct cluster_state *cs = ms->cluster;
     const struct machine *m = machine_object(ms);
-    struct in_flight *const ways[] = { ms->machine_patch, ms->node_patch,    ms->host_patch,
-                                       ms->absence_check, ms->drained_check, ms->request_write };
-    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
-        if (ways[i] != NULL) {
-            ways[i]->machine = NULL;
+    for (size_t i = 0; i < IN_FLIGHT_KINDS; i++) {
+        if (ms->in_flight[i] != NULL) {
+            ms->in_flight[i]->machine = NULL;
         }
     }
     machine_mark_old_node(ms, m->node);

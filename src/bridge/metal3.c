@@ -198,7 +198,8 @@ static void metal3_check_drained(struct machine_state *ms, const struct power_fa
         buf_reset(&ms->not_drained_why);
         return;
     }
-    if (ms->drained_check != NULL || link == NULL || !link_fresh(link) || !ms->owns_node) {
+    if (ms->in_flight[IN_FLIGHT_DRAINED_CHECK] != NULL || link == NULL || !link_fresh(link) ||
+        !ms->owns_node) {
         return;
     }
     if (ms->drained_check_at != 0 && now < ms->drained_check_at + DRAINED_CHECK_EVERY) {
@@ -232,15 +233,14 @@ static void metal3_step_host(struct bridge *b, struct store_item *item)
     if (ms != NULL && !cluster_is_ours(ms->cluster)) {
         return;
     }
-    if (ms != NULL && ms->host_patch != NULL) {
+    if (ms != NULL && ms->in_flight[IN_FLIGHT_HOST] != NULL) {
         metal3_postpone(ms, item); /* an answer marks it again */
         return;
     }
     if (ms != NULL) {
         metal3_collect_facts(ms, host, &facts);
         metal3_check_drained(ms, &facts);
-        if (in_flight_must_wait(&ms->host_retry, b->loop, item->version)) {
-            machine_wake_at(ms, ms->host_retry.at);
+        if (!in_flight_may_write(ms, IN_FLIGHT_HOST, item->version)) {
             metal3_postpone(ms, item);
             return;
         }
