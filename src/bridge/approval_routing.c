@@ -186,100 +186,34 @@ void routing_mark_node(struct cluster_state *cs, struct str node)
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
-static void routing_write_failed(struct in_flight *f, const struct api_reply *reply,
-                                 enum retry_verdict verdict)
-{
-    struct bridge *b = f->bridge;
-    struct approval_routing *r = f->cluster->routing;
-    struct bridge_retry *retry =
-        f->machine == NULL ? &r->retry : &f->machine->retry[IN_FLIGHT_REQUEST];
-    struct err err = { 0 };
-    client_explain(reply->status, reply->body, reply->err, &err);
-    in_flight_retry_after(retry, b->loop, verdict);
-    if (f->machine != NULL) {
-        f->machine->trouble = err;
-        machine_wake_at(f->machine, retry->at);
-    }
-    if (reply->status != 0) {
-        log_warn(b->log, "maintenance request", KV_STR("object", f->name), KV_ERR(&err));
-    }
-}
-
-/* The watch brings what was made; until then nothing more is made. */
-static void routing_created(struct approval_routing *r, const struct api_reply *reply)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    const struct jval *object = in_flight_parse(reply, &tmp);
-    if (object != NULL) {
-        r->awaited = MAX(r->awaited, store_version(object));
-    }
-}
-
-static void routing_write_done(struct in_flight *f, const struct api_reply *reply)
+void routing_on_write(const struct in_flight *f, const struct api_reply *reply,
+                      enum retry_verdict verdict)
 {
     struct approval_routing *r = f->cluster->routing;
-    struct bridge_retry *retry =
-        f->machine == NULL ? &r->retry : &f->machine->retry[IN_FLIGHT_REQUEST];
-    backoff_reset(&retry->backoff);
-    retry->at = 0;
-    if (f->machine != NULL) {
-        f->machine->trouble = (struct err){ 0 };
-    }
-    if (f->version == 0) {
-        routing_created(r, reply);
-        if (f->machine != NULL) {
-            f->machine->request_name_skip = 0;
-        }
-    } else if (r->open) {
-        in_flight_store_reply(&r->informer.store, reply);
-    }
-}
-
-static void routing_on_reply(void *ctx, const struct api_reply *reply)
-{
-    struct in_flight *f = ctx;
-    struct bridge *b = f->bridge;
-    struct approval_routing *r = f->cluster->routing;
-    enum retry_verdict verdict = retry_judge(reply);
-    f->link_call = NULL;
+    bool creates = f->version == 0;
     r->in_flight--;
-    in_flight_count(f, verdict);
     if (reply->status == 0) {
         r->maybe_open = true;
-        r->unsure_until = loop_now(b->loop) + ROUTING_UNSURE;
+        r->unsure_until = loop_now(f->bridge->loop) + ROUTING_UNSURE;
     }
-    if (verdict == RETRY_DONE) {
-        routing_write_done(f, reply);
-    } else if (verdict == RETRY_OBSERVE && f->version > 0) {
-        if (r->open) {
-            in_flight_conflict(f, &r->informer.store);
-        }
-    } else if (verdict != RETRY_ABSENT || f->version == 0) {
-        if (verdict == RETRY_OBSERVE && f->machine != NULL) {
-            f->machine->request_name_skip++; /* unless it is ours, and the watch shows it by then */
-        }
-        routing_write_failed(f, reply, verdict);
+    if (creates && verdict == RETRY_DONE) {
+        /* No other one is created until the watch has brought this one. */
+        CLEANUP(arena_done)
+        struct arena tmp = { 0 };
+        const struct jval *object = in_flight_parse(reply, &tmp);
+        r->awaited = MAX(r->awaited, object == NULL ? 0 : store_version(object));
     }
-    if (f->machine != NULL) {
-        machine_mark(f->machine);
+    if (creates && f->machine != NULL && verdict == RETRY_DONE) {
+        f->machine->request_name_skip = 0;
+    } else if (creates && f->machine != NULL && verdict == RETRY_OBSERVE) {
+        f->machine->request_name_skip++; /* unless it is ours, and the watch shows it by then */
     }
-    cluster_mark(f->cluster);
-    in_flight_free(f);
 }
 
-static void routing_write(struct cluster_state *cs, struct in_flight *f, enum api_verb verb)
+static void routing_write(struct in_flight *f, enum api_verb verb)
 {
-    struct bridge *b = cs->bridge;
-    f->cluster = cs;
-    const struct api_request request = {
-        .verb = verb,
-        .path = buf_str(&b->path),
-        .content_type = verb == API_POST ? API_JSON : API_MERGE_PATCH,
-        .body = buf_str(&b->body),
-    };
-    cs->routing->in_flight++;
-    f->link_call = link_send(cs->link, &request, routing_on_reply, f);
+    f->cluster->routing->in_flight++;
+    in_flight_write(f, verb);
 }
 
 static void routing_create(struct machine_state *ms, const struct approval_verdict *verdict)
@@ -299,33 +233,32 @@ static void routing_create(struct machine_state *ms, const struct approval_verdi
     uint32_t number = highest < UINT32_MAX / 2 ? highest + 1 + ms->request_name_skip : 1;
     new.name = arena_printf(&b->tmp, STR_FMT "%u", STR_ARG(stem), number);
     buf_reset(&b->path);
-    buf_add(&b->path, STR(MAINTENANCE_REQUESTS_PATH "?fieldManager=" BRIDGE_MANAGER));
+    buf_add(&b->path, STR(MAINTENANCE_REQUESTS_PATH));
     buf_reset(&b->body);
     mrequest_print_new(&new, &b->body);
-    routing_write(ms->cluster, in_flight_new(b, IN_FLIGHT_REQUEST, ms, new.name), API_POST);
+    routing_write(in_flight_new(b, IN_FLIGHT_REQUEST, ms, ms->cluster, new.name), API_POST);
 }
 
 static void routing_set_state(struct cluster_state *cs, struct machine_state *ms,
                               const struct store_item *item, enum mrequest_state state)
 {
     struct bridge *b = cs->bridge;
-    struct in_flight *f = in_flight_new(b, IN_FLIGHT_REQUEST, ms, item->name);
+    struct in_flight *f = in_flight_new(b, IN_FLIGHT_REQUEST, ms, cs, item->name);
     f->version = item->version;
-    bool blind = mutated(b->config.mutations, MUTATION_SKIP_RV);
     buf_reset(&b->path);
     buf_add(&b->path, STR(MAINTENANCE_REQUESTS_PATH "/"));
     client_add_segment(&b->path, item->name);
-    buf_add(&b->path, STR("?fieldManager=" BRIDGE_MANAGER));
     buf_reset(&b->body);
     const struct maintenance_request *p = item->object;
+    uint64_t version = in_flight_patch_version(f);
     const struct mrequest_change change = {
         .version =
-            blind ? STR_NONE : arena_printf(&b->tmp, "%llu", (unsigned long long)item->version),
+            version == 0 ? STR_NONE : arena_printf(&b->tmp, "%llu", (unsigned long long)version),
         .uid = p->uid,
         .state = state,
     };
     mrequest_print_change(&change, &b->body);
-    routing_write(cs, f, API_PATCH);
+    routing_write(f, API_PATCH);
 }
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
@@ -365,17 +298,6 @@ static bool routing_is_foreign(const struct cluster_state *cs, const struct main
     return owner != NULL && owner->cluster != cs;
 }
 
-static bool routing_is_under_way(const struct cluster_state *cs, struct str name)
-{
-    LIST_EACH (&cs->bridge->in_flight_requests, link) {
-        const struct in_flight *f = CONTAINER_OF(link, struct in_flight, link);
-        if (f->kind == IN_FLIGHT_REQUEST && f->cluster == cs && str_eq(f->name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A plea whose Machine is gone: it ends when its Node does not carry the request any more. */
 static void routing_end_orphan(struct cluster_state *cs, struct store_item *item)
 {
@@ -395,7 +317,7 @@ static void routing_end_orphan(struct cluster_state *cs, struct store_item *item
     };
     struct approval_verdict verdict;
     approval_decide(&facts, &verdict);
-    if (verdict.act != APPROVAL_COMPLETE || routing_is_under_way(cs, item->name)) {
+    if (verdict.act != APPROVAL_COMPLETE || in_flight_exists(cs, IN_FLIGHT_REQUEST, item->name)) {
         return;
     }
     if (loop_now(b->loop) < r->retry.at) {

@@ -84,14 +84,19 @@ static bool secret_wanted(const struct jval *object)
     return str_ends(jval_str(jval_at(object, "metadata.name")), STR("-kubeconfig"));
 }
 
-/* "/apis/cluster.x-k8s.io/v1beta2/machines", or below a namespace. */
-static struct str bridge_path(struct bridge *b, struct str prefix, const char *plural)
+struct str bridge_capi_prefix(struct bridge *b)
+{
+    return arena_printf(&b->tmp, "/apis/" CAPI_GROUP "/" STR_FMT, STR_ARG(b->capi.version));
+}
+
+struct str bridge_path(struct bridge *b, struct str prefix, struct str namespace,
+                       const char *plural)
 {
     buf_reset(&b->path);
     buf_add(&b->path, prefix);
-    if (b->config.namespace.n > 0) {
+    if (namespace.n > 0) {
         buf_add(&b->path, STR("/namespaces/"));
-        client_add_segment(&b->path, b->config.namespace);
+        client_add_segment(&b->path, namespace);
     }
     buf_printf(&b->path, "/%s", plural);
     return buf_str(&b->path);
@@ -101,19 +106,17 @@ static struct str bridge_path(struct bridge *b, struct str prefix, const char *p
 static void bridge_on_capi_version(void *ctx)
 {
     struct bridge *b = ctx;
-    CLEANUP(buf_done)
-    struct buf prefix = { 0 };
-    buf_printf(&prefix, "/apis/" CAPI_GROUP "/" STR_FMT, STR_ARG(b->capi.version));
+    struct str prefix = bridge_capi_prefix(b);
+    struct str namespace = b->config.namespace;
     log_info(b->log, "Cluster API", KV_STR("version", b->capi.version));
-    drain_rule_watch_start(b, bridge_path(b, buf_str(&prefix), "machinedrainrules"));
-    informer_start(&b->clusters, bridge_path(b, buf_str(&prefix), "clusters"));
-    informer_start(&b->machines, bridge_path(b, buf_str(&prefix), "machines"));
+    drain_rule_watch_start(b, bridge_path(b, prefix, namespace, "machinedrainrules"));
+    informer_start(&b->clusters, bridge_path(b, prefix, namespace, "clusters"));
+    informer_start(&b->machines, bridge_path(b, prefix, namespace, "machines"));
     if (!b->secrets.started) {
-        informer_start(&b->secrets, bridge_path(b, STR("/api/v1"), "secrets"));
+        informer_start(&b->secrets, bridge_path(b, STR("/api/v1"), namespace, "secrets"));
     }
     if (b->config.metal3 && !b->hosts.started) {
-        informer_start(&b->hosts,
-                       bridge_path(b, STR("/apis/" METAL3_API_VERSION), "baremetalhosts"));
+        informer_start(&b->hosts, bridge_path(b, METAL3_PREFIX, namespace, "baremetalhosts"));
     }
 }
 
@@ -250,7 +253,7 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
     b->client.mutations = config->mutations;
     recorder_init(&b->recorder, &b->client, STR(BRIDGE_MANAGER), STR(BRIDGE_INSTANCE));
     list_init(&b->dirty_clusters);
-    list_init(&b->in_flight_requests);
+    list_init(&b->in_flight);
     struct map *const maps[] = { &b->by_cluster, &b->by_node, &b->by_host, &b->by_uid };
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_init(maps[i], loop_random(loop), loop_random(loop));
@@ -289,7 +292,7 @@ void bridge_free(struct bridge *b)
     if (b->metrics != NULL) {
         metrics_off_collect(b->metrics, bridge_on_collect, b);
     }
-    LIST_EACH (&b->in_flight_requests, link) {
+    LIST_EACH (&b->in_flight, link) {
         in_flight_free(CONTAINER_OF(link, struct in_flight, link));
     }
     capi_version_done(&b->capi);
@@ -440,7 +443,7 @@ void bridge_check(const struct bridge *b)
     store_check(&b->machines.store);
     store_check(&b->clusters.store);
     store_check(&b->drain_rules.informer.store);
-    LIST_EACH (&b->in_flight_requests, link) {
+    LIST_EACH (&b->in_flight, link) {
         const struct in_flight *f = CONTAINER_OF(link, struct in_flight, link);
         patches_in_flight += f->kind == IN_FLIGHT_MACHINE || f->kind == IN_FLIGHT_HOST ? 1 : 0;
         ASSERT(f->call != NULL || f->link_call != NULL);

@@ -99,7 +99,7 @@ struct bridge_stats {
     uint32_t nodes;
     uint32_t dirty;      /* Machines that wait for a decision */
     uint32_t in_flight;  /* patches, of Machines, hosts and Nodes */
-    uint64_t patches[3]; /* sent: of Machines, Nodes, hosts */
+    uint64_t patches[4]; /* sent: of Machines, Nodes, hosts, MaintenanceRequests */
     uint64_t conflicts;
     uint64_t errors;
     uint64_t released; /* hooks */

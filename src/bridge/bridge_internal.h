@@ -136,7 +136,7 @@ struct machine_state {
 
 struct in_flight {
     struct bridge *bridge;
-    struct list link; /* in bridge->crossings */
+    struct list link; /* in bridge->in_flight */
     enum in_flight_kind kind;
     struct machine_state *machine; /* NULL: its Machine is gone, or it never had one */
     struct cluster_state *cluster; /* of the Node; NULL = it is no Node */
@@ -178,7 +178,7 @@ struct bridge {
     uint32_t host_duplicates; /* berths that name a host and are not there: another one is */
     struct map by_uid;        /* a Machine's UID → struct machine_state */
     struct list dirty_clusters;
-    struct list in_flight_requests;
+    struct list in_flight; /* of struct in_flight */
     struct prioqueue wake;
     struct ratelimit connects;
     struct loop_timer turn;
@@ -199,6 +199,11 @@ struct bridge {
 void bridge_wake(struct bridge *b);
 /* It may decide and send at this instant. */
 bool bridge_may_act(const struct bridge *b);
+#define METAL3_PREFIX STR("/apis/" METAL3_API_VERSION)
+struct str bridge_capi_prefix(struct bridge *b); /* "/apis/cluster.x-k8s.io/v1beta2"; in b->tmp */
+/* "PREFIX/namespaces/NAMESPACE/PLURAL", in b->path; with an empty namespace "PREFIX/PLURAL". */
+struct str bridge_path(struct bridge *b, struct str prefix, struct str namespace,
+                       const char *plural);
 
 /* ── Machines (machine_state.c) ────────────────────────────────────────────────────────────── */
 
@@ -307,6 +312,9 @@ void routing_mark_node(struct cluster_state *cs, struct str node);
  * Node. */
 void routing_step(struct machine_state *ms, const struct rules_facts *facts,
                   struct rules_verdict *verdict);
+/* A write of a MaintenanceRequest was answered; the rest is in_flight's. */
+void routing_on_write(const struct in_flight *f, const struct api_reply *reply,
+                      enum retry_verdict verdict);
 /* Opens or closes the watch. */
 void routing_update_watch(struct cluster_state *cs);
 /* The open plea of a Machine; NULL = none is known. Its item's name is the MaintenanceRequest's. */
@@ -314,36 +322,49 @@ const struct store_item *routing_request(const struct machine_state *ms);
 /* The link is needed, whatever Machines there are. */
 bool routing_needs_link(const struct cluster_state *cs);
 
-/* ── crossings ─────────────────────────────────────────────────────────────────────────────── */
+/* ── requests in flight (in_flight.c) ──────────────────────────────────────────────────────── */
 
-void in_flight_patch_machine(struct machine_state *ms, const struct rules_verdict *verdict,
-                             const struct meta_patch *patch);
-void in_flight_patch_node(struct machine_state *ms, const struct rules_verdict *verdict);
-void in_flight_patch_host(struct bridge *b, struct machine_state *ms, struct store_item *host,
-                          const struct meta_patch *patch);
-void in_flight_patch_orphan(struct cluster_state *cs, struct store_item *node,
-                            const struct meta_patch *patch);
-void in_flight_absence_check(struct machine_state *ms);
-void drained_check_start(struct machine_state *ms);
-/* What they are made with. */
-struct in_flight *in_flight_new(struct bridge *b, enum in_flight_kind kind,
-                                struct machine_state *ms, struct str name);
 /* False: a write of that kind is in flight, or the last one failed and this version of the object
  * is not tried again yet. In both cases the Machine is looked at again when that has changed. */
 bool in_flight_may_write(struct machine_state *ms, enum in_flight_kind kind, uint64_t version);
-void in_flight_retry_after(struct bridge_retry *retry, struct loop *loop,
-                           enum retry_verdict verdict);
-void in_flight_count(const struct in_flight *f, enum retry_verdict verdict);
-/* The object as the server has it now; NULL = the answer cannot be read. */
+bool in_flight_exists(const struct cluster_state *cs, enum in_flight_kind kind, struct str name);
+
+void in_flight_patch_machine(struct machine_state *ms, const struct rules_verdict *verdict,
+                             const struct meta_patch *patch);
+void in_flight_patch_host(struct bridge *b, struct machine_state *ms, const struct store_item *host,
+                          const struct meta_patch *patch);
+void in_flight_patch_node(struct machine_state *ms, const struct store_item *node,
+                          const struct rules_verdict *verdict);
+/* A Node that has no Machine. */
+void in_flight_patch_orphan(struct cluster_state *cs, struct store_item *node,
+                            const struct meta_patch *patch);
+
+/* Begins one: `ms` NULL = no Machine waits for it; `cs` NULL = it goes to the management cluster;
+ * `name` is the object's, as its store has it. */
+struct in_flight *in_flight_new(struct bridge *b, enum in_flight_kind kind,
+                                struct machine_state *ms, struct cluster_state *cs,
+                                struct str name);
+/* The resourceVersion that its patch carries. */
+uint64_t in_flight_patch_version(const struct in_flight *f);
+/* Sends bridge->body to bridge->path: API_POST or API_PATCH. */
+void in_flight_write(struct in_flight *f, enum api_verb verb);
+/* Reads bridge->path. The callback clears `link_call` and frees `f`, or sends again. */
+void in_flight_get(struct in_flight *f, struct str accept, api_on_reply on_reply);
+/* Begins one that reads the Machine's Node. */
+struct in_flight *in_flight_get_node(struct machine_state *ms, enum in_flight_kind kind,
+                                     struct str accept, api_on_reply on_reply);
+/* The object of a reply; NULL = it cannot be read. */
 const struct jval *in_flight_parse(const struct api_reply *reply, struct arena *tmp);
-/* What was sent on an older version is decided again on a newer one. */
-void in_flight_conflict(const struct in_flight *f, struct store *store);
-void in_flight_store_reply(struct store *store, const struct api_reply *reply);
-void in_flight_node_path(struct bridge *b, struct str node); /* into b->path */
-/* Forgets one: its answer does not come any more. */
+/* Cancels it: its callback is not called any more. */
 void in_flight_free(struct in_flight *f);
-/* All that go to the Nodes of a yard. */
+/* All that go to that workload cluster. */
 void in_flight_drop_cluster(struct cluster_state *cs);
+
+/* ── live reads ────────────────────────────────────────────────────────────────────────────── */
+
+/* Reads the Node now, or looks at the Machine again when the second read is due. */
+void absence_check_start(struct machine_state *ms);
+void drained_check_start(struct machine_state *ms);
 
 /* ── telling ───────────────────────────────────────────────────────────────────────────────── */
 

@@ -120,19 +120,6 @@ static void machine_send_events(struct machine_state *ms, const struct rules_ver
     ms->events_sent = now;
 }
 
-static void machine_confirm_absent(struct machine_state *ms)
-{
-    usec_t due = ms->missed_at == 0 ? 0 : ms->missed_at + BRIDGE_ABSENT_AFTER;
-    if (ms->in_flight[IN_FLIGHT_ABSENCE_CHECK] != NULL) {
-        return;
-    }
-    if (loop_now(ms->bridge->loop) < due) {
-        machine_wake_at(ms, due);
-    } else {
-        in_flight_absence_check(ms);
-    }
-}
-
 /* When it is to be looked at again without anything having happened. */
 static void machine_plan_wake(struct machine_state *ms, const struct rules_verdict *verdict,
                               usec_t wall)
@@ -227,13 +214,13 @@ static bool machine_decide(struct machine_state *ms)
     machine_send_events(ms, &verdict);
     machine_plan_wake(ms, &verdict, facts.wall);
     if (verdict.confirm_absent && facts.sight == RULES_NODE_MISSED) {
-        machine_confirm_absent(ms);
+        absence_check_start(ms);
     }
     routing_step(ms, &facts, &verdict);
-    if (verdict.node.n > 0 && facts.sight == RULES_NODE_SEEN &&
-        machine_status_written(ms, &verdict) &&
-        in_flight_may_write(ms, IN_FLIGHT_NODE, machine_node(ms)->version)) {
-        in_flight_patch_node(ms, &verdict);
+    const struct store_item *node = facts.sight == RULES_NODE_SEEN ? machine_node(ms) : NULL;
+    if (verdict.node.n > 0 && node != NULL && machine_status_written(ms, &verdict) &&
+        in_flight_may_write(ms, IN_FLIGHT_NODE, node->version)) {
+        in_flight_patch_node(ms, node, &verdict);
     }
     struct meta_patch machine = verdict.machine;
     machine_keep_status(ms, &verdict, &machine);

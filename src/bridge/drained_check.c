@@ -150,8 +150,7 @@ static void drained_check_list_pods(struct in_flight *f)
     buf_printf(&b->path, "/api/v1/pods?limit=%u&fieldSelector=spec.nodeName%%3D",
                DRAINED_CHECK_PODS_MAX);
     client_add_segment(&b->path, f->name);
-    const struct api_request request = { .verb = API_GET, .path = buf_str(&b->path) };
-    f->link_call = link_send(f->cluster->link, &request, drained_check_on_pods, f);
+    in_flight_get(f, STR_NONE, drained_check_on_pods);
 }
 
 /* ── namespaces ────────────────────────────────────────────────────────────────────────────── */
@@ -220,13 +219,8 @@ static void drained_check_list_namespaces(struct in_flight *f, struct str from)
         buf_add(&b->path, STR("&continue="));
         client_add_segment(&b->path, from);
     }
-    const struct api_request request = {
-        .verb = API_GET,
-        .path = buf_str(&b->path),
-        .accept = API_METADATA_LIST,
-    };
     f->pages++;
-    f->link_call = link_send(f->cluster->link, &request, drained_check_on_namespaces, f);
+    in_flight_get(f, API_METADATA_LIST, drained_check_on_namespaces);
 }
 
 /* ── the Node ──────────────────────────────────────────────────────────────────────────────── */
@@ -277,11 +271,8 @@ static void drained_check_on_node(void *ctx, const struct api_reply *reply)
 
 void drained_check_start(struct machine_state *ms)
 {
-    struct bridge *b = ms->bridge;
-    struct in_flight *f = in_flight_new(b, IN_FLIGHT_DRAINED_CHECK, ms, machine_object(ms)->node);
-    f->cluster = ms->cluster;
-    map_init(&f->namespaces, loop_random(b->loop), loop_random(b->loop));
-    in_flight_node_path(b, f->name);
-    const struct api_request request = { .verb = API_GET, .path = buf_str(&b->path) };
-    f->link_call = link_send(ms->cluster->link, &request, drained_check_on_node, f);
+    struct loop *loop = ms->bridge->loop;
+    struct in_flight *f =
+        in_flight_get_node(ms, IN_FLIGHT_DRAINED_CHECK, STR_NONE, drained_check_on_node);
+    map_init(&f->namespaces, loop_random(loop), loop_random(loop));
 }
