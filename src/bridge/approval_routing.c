@@ -5,15 +5,6 @@
 
 /* ── what is watched ───────────────────────────────────────────────────────────────────────── */
 
-/* The Machine that has this Node; NULL = none. */
-static struct machine_state *routing_machine(const struct cluster_state *cs, struct str node)
-{
-    struct bridge *b = cs->bridge;
-    buf_reset(&b->key);
-    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(cs->name), STR_ARG(node));
-    return map_find(&b->by_node, buf_str(&b->key));
-}
-
 static void routing_on_timer(void *ctx)
 {
     struct approval_routing *r = ctx;
@@ -49,7 +40,7 @@ static void routing_on_gone(void *ctx, struct store_item *item)
 {
     struct approval_routing *r = ctx;
     const struct maintenance_request *p = item->object;
-    struct machine_state *ms = routing_machine(r->cluster, workload_request_node(p));
+    struct machine_state *ms = machine_of_node(r->cluster, workload_request_node(p));
     if (ms != NULL) {
         machine_mark(ms);
     }
@@ -291,10 +282,7 @@ static void routing_collect(const struct approval_routing *r, struct str node, s
 /* Several Clusters may share one API server: what another one's Machine asks is its affair. */
 static bool routing_is_foreign(const struct cluster_state *cs, const struct maintenance_request *p)
 {
-    struct str uid;
-    struct str number;
-    (void)str_cut(p->machine_request, STR("/"), &uid, &number); /* a deletion's has no number */
-    const struct machine_state *owner = map_find(&cs->bridge->by_uid, uid);
+    const struct machine_state *owner = machine_of_request(cs->bridge, p->machine_request);
     return owner != NULL && owner->cluster != cs;
 }
 
@@ -335,7 +323,7 @@ static void routing_mark_changed(struct cluster_state *cs)
         if (node.n == 0) {
             continue;
         }
-        struct machine_state *ms = routing_machine(cs, node);
+        struct machine_state *ms = machine_of_node(cs, node);
         if (ms != NULL) {
             machine_mark(ms);
         } else if (workload_request_is_open(p)) {
@@ -408,7 +396,8 @@ void routing_step(struct machine_state *ms, const struct rules_facts *facts,
 {
     struct approval_routing *r = ms->cluster->routing;
     bool known = facts->sight != RULES_NODE_UNKNOWN;
-    if (r == NULL || !ms->owns_node || verdict->read_only || !known || r->state != ROUTING_SERVED) {
+    if (r == NULL || !machine_owns_node(ms) || verdict->read_only || !known ||
+        r->state != ROUTING_SERVED) {
         return; /* `routes` stays: what was under way may be still */
     }
     struct routing_requests found = { 0 };
@@ -450,10 +439,8 @@ const struct store_item *routing_request(const struct machine_state *ms)
     MAP_EACH (&r->informer.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct maintenance_request *p = item->object;
-        struct str uid;
-        struct str number;
-        (void)str_cut(p->machine_request, STR("/"), &uid, &number); /* a deletion's has no number */
-        if (workload_request_is_open(p) && str_eq(p->target, m->node) && str_eq(uid, m->uid)) {
+        if (workload_request_is_open(p) && str_eq(p->target, m->node) &&
+            machine_of_request(ms->bridge, p->machine_request) == ms) {
             return item;
         }
     }

@@ -453,12 +453,12 @@ void bridge_check(const struct bridge *b)
     MAP_EACH (&b->machines.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct machine_state *ms = item->extra;
-        host_duplicates += ms->host.n > 0 && !ms->owns_host ? 1 : 0;
+        host_duplicates +=
+            ms->host.n > 0 && map_find(&b->by_host, buf_str(&ms->host)) != ms ? 1 : 0;
     }
     ASSERT(host_duplicates == b->host_duplicates);
     MAP_EACH (&b->by_node, entry) {
         const struct machine_state *ms = map_item_value(entry);
-        ASSERT(ms->owns_node);
         ASSERT(str_eq(buf_str(&ms->node_key), map_item_name(entry)));
     }
     MAP_EACH (&b->by_cluster, entry) {

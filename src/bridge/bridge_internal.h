@@ -106,10 +106,8 @@ struct machine_state {
     struct list link;           /* in the yard's */
     struct prioqueue_item wake; /* in bridge->later */
     usec_t at;                  /* monotonic; of `later` */
-    struct buf node_key;        /* its key in bridge->pairs; empty = it has no Node */
+    struct buf node_key;        /* its key in bridge->by_node; empty = it has no Node */
     struct buf host;            /* its key in bridge->by_host; empty = it has no Metal3 host */
-    bool owns_node;             /* it is the one in bridge->pairs */
-    bool owns_host;
     struct in_flight *in_flight[IN_FLIGHT_KINDS]; /* NULL = none of that kind */
     struct bridge_retry retry[WRITE_OBJECTS];     /* of writes, by enum in_flight_kind */
     /* An approval whose answer was lost may be there, until a newer version tells, or a watch has
@@ -215,6 +213,12 @@ void machine_wake_at(struct machine_state *ms, usec_t when);
 /* Members of its control plane that wait for each other are looked at. */
 void machine_mark_control_plane(struct machine_state *ms);
 const struct machine *machine_object(const struct machine_state *ms);
+/* It is the Machine that its Node belongs to. Of two that name one Node only the first is. */
+bool machine_owns_node(const struct machine_state *ms);
+/* The Machine that a Node of the cluster belongs to; NULL = none. */
+struct machine_state *machine_of_node(const struct cluster_state *cs, struct str node);
+/* The Machine whose request on a Node has that name ("UID" or "UID/number"); NULL = it is gone. */
+struct machine_state *machine_of_request(const struct bridge *b, struct str request);
 
 /* ── Clusters (cluster_state.c) ────────────────────────────────────────────────────────────── */
 

@@ -8,7 +8,7 @@
 static const struct store_item *machine_node(const struct machine_state *ms)
 {
     struct link *link = ms->cluster->link;
-    if (link == NULL || !link_fresh(link) || !ms->owns_node) {
+    if (link == NULL || !link_fresh(link) || !machine_owns_node(ms)) {
         return NULL;
     }
     return store_find(link_nodes(link), machine_object(ms)->node);
@@ -254,15 +254,6 @@ static void cluster_check_mismatch(struct cluster_state *cs, const struct store_
                                           STR_ARG(item->name), STR_ARG(buf_str(&b->key))));
 }
 
-/* The Machine whose request a Node carries, by the UID at its beginning. */
-static const struct machine_state *orphan_node_owner(const struct bridge *b, struct str request)
-{
-    struct str uid;
-    struct str number;
-    (void)str_cut(request, STR("/"), &uid, &number); /* a deletion's has no number */
-    return map_find(&b->by_uid, uid);
-}
-
 /* Several Clusters may share one API server, and each link sees the Nodes of all. So a Node is left
  * alone unless it carries a request of ours whose Machine is gone, or has another Node; and where
  * some Machines are hidden by a filter, nobody can tell. */
@@ -280,7 +271,7 @@ static bool orphan_node_is_ours(const struct cluster_state *cs, const struct sto
         if (requests[i].n == 0) {
             continue;
         }
-        const struct machine_state *owner = orphan_node_owner(b, requests[i]);
+        const struct machine_state *owner = machine_of_request(b, requests[i]);
         if (owner != NULL && owner->cluster != cs) {
             return false;
         }
@@ -291,16 +282,13 @@ static bool orphan_node_is_ours(const struct cluster_state *cs, const struct sto
 
 static void cluster_check_nodes(struct cluster_state *cs)
 {
-    struct bridge *b = cs->bridge;
     if (cs->link == NULL || !link_fresh(cs->link)) {
         return;
     }
     struct store *nodes = link_nodes(cs->link);
     struct store_item *item;
     while ((item = store_take(nodes)) != NULL) {
-        buf_reset(&b->key);
-        buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(cs->name), STR_ARG(item->name));
-        struct machine_state *ms = map_find(&b->by_node, buf_str(&b->key));
+        struct machine_state *ms = machine_of_node(cs, item->name);
         const struct cluster *cluster = cluster_object(cs);
         if (ms != NULL) {
             machine_mark(ms);

@@ -175,10 +175,7 @@ static void cluster_on_link_state(void *ctx, struct link *l)
 static void cluster_on_node_gone(void *ctx, struct link *l UNUSED, struct str name)
 {
     struct cluster_state *cs = ctx;
-    struct bridge *b = cs->bridge;
-    buf_reset(&b->key);
-    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(cs->name), STR_ARG(name));
-    struct machine_state *ms = map_find(&b->by_node, buf_str(&b->key));
+    struct machine_state *ms = machine_of_node(cs, name);
     if (ms != NULL) {
         machine_mark(ms);
     } else {

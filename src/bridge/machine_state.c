@@ -30,6 +30,22 @@ void machine_wake_at(struct machine_state *ms, usec_t when)
     loop_timer_pull(&b->turn, when);
 }
 
+struct machine_state *machine_of_node(const struct cluster_state *cs, struct str node)
+{
+    struct bridge *b = cs->bridge;
+    buf_reset(&b->key);
+    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(cs->name), STR_ARG(node));
+    return map_find(&b->by_node, buf_str(&b->key));
+}
+
+struct machine_state *machine_of_request(const struct bridge *b, struct str request)
+{
+    struct str uid;
+    struct str number;
+    (void)str_cut(request, STR("/"), &uid, &number); /* that of a deletion has no number */
+    return map_find(&b->by_uid, uid);
+}
+
 /* ── which Node and which host belong to a Machine ─────────────────────────────────────────── */
 
 /* Another one that names the same Node: of the same cluster, since each has its own. */
@@ -62,20 +78,23 @@ static struct machine_state *machine_same_host(const struct machine_state *ms, s
     return NULL;
 }
 
-/* Takes a berth out of an index; another one that was kept out of its place gets it. */
-static void machine_unindex(struct machine_state *ms, struct map *index, struct buf *key, bool *in)
+bool machine_owns_node(const struct machine_state *ms)
+{
+    return ms->node_key.n > 0 && map_find(&ms->bridge->by_node, buf_str(&ms->node_key)) == ms;
+}
+
+/* Takes a Machine out of an index; another one that was kept out of its place gets it. */
+static void machine_unindex(struct machine_state *ms, struct map *index, struct buf *key)
 {
     struct bridge *b = ms->bridge;
+    struct str place = buf_str(key);
     bool hosts = index == &b->by_host;
-    if (*in) {
-        struct str place = buf_str(key);
+    if (key->n > 0 && map_find(index, place) == ms) {
         struct machine_state *next =
             hosts ? machine_same_host(ms, place) : machine_same_node(ms, place);
         (void)map_del(index, place); /* it is there */
-        *in = false;
         if (next != NULL) {
             machine_mark(next);
-            *(hosts ? &next->owns_host : &next->owns_node) = true;
             (void)map_put(index, place, next); /* its place is free */
             b->host_duplicates -= hosts ? 1 : 0;
         }
@@ -85,11 +104,11 @@ static void machine_unindex(struct machine_state *ms, struct map *index, struct 
     buf_reset(key);
 }
 
-static void machine_index(struct machine_state *ms, struct map *index, struct buf *key, bool *in)
+/* The first Machine that names a Node or a host has it. */
+static void machine_index(struct machine_state *ms, struct map *index, const struct buf *key)
 {
     if (key->n > 0 && map_find(index, buf_str(key)) == NULL) {
         (void)map_put(index, buf_str(key), ms); /* nobody was there */
-        *in = true;
     } else if (key->n > 0 && index == &ms->bridge->by_host) {
         ms->bridge->host_duplicates++;
     }
@@ -117,7 +136,7 @@ static void machine_reindex(struct machine_state *ms, const struct machine *befo
         if (before != NULL) {
             machine_mark_old_node(ms, before->node);
         }
-        machine_unindex(ms, &b->by_node, &ms->node_key, &ms->owns_node);
+        machine_unindex(ms, &b->by_node, &ms->node_key);
         if (before != NULL) {
             routing_mark_node(ms->cluster, before->node);
         }
@@ -125,7 +144,7 @@ static void machine_reindex(struct machine_state *ms, const struct machine *befo
             buf_printf(&ms->node_key, STR_FMT "/" STR_FMT, STR_ARG(ms->cluster->name),
                        STR_ARG(m->node));
         }
-        machine_index(ms, &b->by_node, &ms->node_key, &ms->owns_node);
+        machine_index(ms, &b->by_node, &ms->node_key);
         ms->missed_at = 0;
         ms->absent = false;
     }
@@ -133,14 +152,14 @@ static void machine_reindex(struct machine_state *ms, const struct machine *befo
         if (before != NULL) {
             metal3_recheck(b); /* perhaps the one before is switched off for this Machine */
         }
-        machine_unindex(ms, &b->by_host, &ms->host, &ms->owns_host);
+        machine_unindex(ms, &b->by_host, &ms->host);
         struct metal3_id host = metal3_id_parse(m->provider_id);
         if (host.form == METAL3_ID_NAMED) {
             buf_printf(&ms->host, STR_FMT "/" STR_FMT, STR_ARG(host.namespace), STR_ARG(host.name));
         } else if (host.form == METAL3_ID_UID) {
             buf_add(&ms->host, host.uid);
         }
-        machine_index(ms, &b->by_host, &ms->host, &ms->owns_host);
+        machine_index(ms, &b->by_host, &ms->host);
     }
 }
 
@@ -170,12 +189,12 @@ static void machine_state_free(struct machine_state *ms)
         }
     }
     machine_mark_old_node(ms, m->node);
-    machine_unindex(ms, &b->by_node, &ms->node_key, &ms->owns_node);
+    machine_unindex(ms, &b->by_node, &ms->node_key);
     routing_mark_node(cs, m->node);
     if (b->config.metal3) {
         metal3_recheck(b); /* perhaps one is switched off, for nobody now */
     }
-    machine_unindex(ms, &b->by_host, &ms->host, &ms->owns_host);
+    machine_unindex(ms, &b->by_host, &ms->host);
     if (map_find(&b->by_uid, m->uid) == ms) {
         (void)map_del(&b->by_uid, m->uid); /* it is there */
     }

@@ -199,7 +199,7 @@ static void metal3_check_drained(struct machine_state *ms, const struct power_fa
         return;
     }
     if (ms->in_flight[IN_FLIGHT_DRAINED_CHECK] != NULL || link == NULL || !link_fresh(link) ||
-        !ms->owns_node) {
+        !machine_owns_node(ms)) {
         return;
     }
     if (ms->drained_check_at != 0 && now < ms->drained_check_at + DRAINED_CHECK_EVERY) {
