@@ -49,6 +49,6 @@ void bridge_event_for_cluster(struct cluster_state *cs, enum rules_event event, 
 {
     struct recorder_ref cluster =
         bridge_event_ref(cs->bridge, "Cluster", cs->namespace, cs->cluster);
-    cluster.uid = str_from(cs->uid);
+    cluster.uid = link_uid(cs->link);
     bridge_event(cs->bridge, event, note, &cluster);
 }

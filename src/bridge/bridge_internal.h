@@ -95,7 +95,6 @@ struct cluster_state {
     usec_t unreachable_since;  /* monotonic: when its link was seen not to be fresh; 0 = it is */
     struct loop_timer recheck; /* Nodes without a Machine are looked at again, */
     struct backoff backoff;    /* after what was to be done for them failed */
-    char uid[64];              /* of the Cluster that `link` belongs to */
     char text[];
 };
 

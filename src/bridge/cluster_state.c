@@ -223,7 +223,6 @@ static void cluster_new_link(struct cluster_state *cs, const struct cluster *clu
     if (b->config.by_requests) {
         routing_new(cs);
     }
-    (void)snprintf(cs->uid, sizeof(cs->uid), STR_FMT, STR_ARG(cluster->uid));
     buf_reset(&b->key);
     buf_add(&b->key, cs->name);
     buf_add(&b->key, KUBECONFIG_SUFFIX);
@@ -259,7 +258,7 @@ void cluster_update_link(struct cluster_state *cs)
     }
     wanted = wanted || routing_needs_link(cs);
     wanted = wanted && cluster != NULL && cluster->provisioned && cluster_is_ours(cs);
-    if (cs->link != NULL && cluster != NULL && !str_eq(str_from(cs->uid), cluster->uid)) {
+    if (cs->link != NULL && cluster != NULL && !str_eq(link_uid(cs->link), cluster->uid)) {
         cluster_disconnect(
             cs); /* another Cluster of the same name: nothing that was known is true of it */
     }

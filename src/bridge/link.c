@@ -654,6 +654,11 @@ static void link_on_timer(void *ctx)
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
 
+struct str link_uid(const struct link *l)
+{
+    return l->config.uid;
+}
+
 enum link_state link_state(const struct link *l)
 {
     return l->state;

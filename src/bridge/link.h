@@ -96,6 +96,7 @@ void link_close(struct link *l);
  * makes it read again, at once. Until it is gone, the link does not read again by itself. */
 void link_on_secret(struct link *l, uint64_t version);
 
+struct str link_uid(const struct link *l); /* of its Cluster */
 enum link_state link_state(const struct link *l);
 bool link_fresh(const struct link *l);
 /* Since when it is wanted and not fresh, without a break (monotonic); 0 = it is fresh, or idle. */
