@@ -1,6 +1,5 @@
 #include "base/alloc.h"
 #include "bridge/bridge_internal.h"
-#include "bridge/drain_rule.h"
 #include "kinds/keys.h"
 #include "bridge/workload_request.h"
 
@@ -120,49 +119,46 @@ static void bridge_on_capi_version(void *ctx)
     }
 }
 
+void bridge_init_informer(struct bridge *b, struct informer *informer,
+                          struct informer_config config)
+{
+    config.client = &b->client;
+    config.on_update = bridge_on_update;
+    config.on_error = bridge_on_error;
+    config.ctx = b;
+    informer_init(informer, &config);
+}
+
 static void bridge_init_informers(struct bridge *b)
 {
-    struct informer_config config = {
-        .client = &b->client,
-        .on_update = bridge_on_update,
-        .on_error = bridge_on_error,
-        .ctx = b,
-    };
-    struct informer_config machines = config;
     if (b->config.watch_filter.n > 0) {
         buf_add(&b->query, STR("&labelSelector=" KEY_WATCH_FILTER_QUERY "%3D"));
         client_add_segment(&b->query, b->config.watch_filter);
     }
-    machines.kind = &machine_kind;
-    machines.query = buf_str(&b->query);
-    machines.on_change = machine_on_change;
-    machines.on_gone = machine_on_gone;
-    informer_init(&b->machines, &machines);
-    struct informer_config clusters = config;
-    clusters.kind = &cluster_kind;
-    clusters.on_change = cluster_on_change;
-    clusters.on_gone = cluster_on_gone;
-    informer_init(&b->clusters, &clusters);
-    struct informer_config rules = config;
-    rules.kind = &drainrule_kind;
-    rules.on_change = drain_rule_watch_on_change;
-    rules.on_gone = drain_rule_watch_on_gone;
-    rules.on_update = drain_rule_watch_on_update;
-    rules.on_error = drain_rule_watch_on_error;
-    informer_init(&b->drain_rules.informer, &rules);
-    struct informer_config secrets = config;
-    secrets.kind = &secret_kind;
-    secrets.query = STR("&fieldSelector=type%3D" CAPI_SECRET_TYPE_QUERY);
-    secrets.metadata_only = true;
-    secrets.wants = secret_wanted;
-    secrets.on_change = cluster_on_secret;
-    secrets.on_gone = cluster_on_secret_gone;
-    informer_init(&b->secrets, &secrets);
-    struct informer_config hosts = config;
-    hosts.kind = &metal3_host_kind;
-    hosts.on_change = metal3_on_change;
-    hosts.on_gone = metal3_on_gone;
-    informer_init(&b->hosts, &hosts);
+    bridge_init_informer(b, &b->machines,
+                         (struct informer_config){
+                             .kind = &machine_kind,
+                             .query = buf_str(&b->query),
+                             .on_change = machine_on_change,
+                             .on_gone = machine_on_gone,
+                         });
+    bridge_init_informer(b, &b->clusters,
+                         (struct informer_config){
+                             .kind = &cluster_kind,
+                             .on_change = cluster_on_change,
+                             .on_gone = cluster_on_gone,
+                         });
+    drain_rule_watch_init(b);
+    bridge_init_informer(b, &b->secrets,
+                         (struct informer_config){
+                             .kind = &secret_kind,
+                             .query = STR("&fieldSelector=type%3D" CAPI_SECRET_TYPE_QUERY),
+                             .metadata_only = true,
+                             .wants = secret_wanted,
+                             .on_change = cluster_on_secret,
+                             .on_gone = cluster_on_secret_gone,
+                         });
+    metal3_init(b);
 }
 
 /* ── who acts ──────────────────────────────────────────────────────────────────────────────── */
@@ -267,7 +263,6 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
         metrics_on_collect(metrics, bridge_on_collect, b);
     }
     bridge_init_informers(b);
-    metal3_init(b);
     bridge_init_lease(b, lease);
     capi_version_init(&b->capi, &b->client, bridge_on_capi_version, b);
     return b;

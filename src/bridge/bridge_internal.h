@@ -196,6 +196,9 @@ struct bridge {
 void bridge_wake(struct bridge *b);
 /* It may decide and send at this instant. */
 bool bridge_may_act(const struct bridge *b);
+/* For a kind of the management cluster; the bridge fills in the client and who is told. */
+void bridge_init_informer(struct bridge *b, struct informer *informer,
+                          struct informer_config config);
 #define METAL3_PREFIX STR("/apis/" METAL3_API_VERSION)
 struct str bridge_capi_prefix(struct bridge *b); /* "/apis/cluster.x-k8s.io/v1beta2"; in b->tmp */
 /* "PREFIX/namespaces/NAMESPACE/PLURAL", in b->path; with an empty namespace "PREFIX/PLURAL". */
@@ -260,10 +263,7 @@ void mutate_power_verdict(struct bridge *b, const struct power_facts *facts,
 
 /* ── drain rules ───────────────────────────────────────────────────────────────────────────── */
 
-void drain_rule_watch_on_change(void *ctx, struct store_item *item, const void *before);
-void drain_rule_watch_on_gone(void *ctx, struct store_item *item);
-void drain_rule_watch_on_update(void *ctx);
-void drain_rule_watch_on_error(void *ctx, const struct err *err);
+void drain_rule_watch_init(struct bridge *b);
 void drain_rule_watch_start(struct bridge *b, struct str path);
 void drain_rule_watch_done(struct bridge *b);
 /* False: they cannot be listed, and `*ret_why` says what is missing. */
@@ -283,12 +283,6 @@ void machine_drain_rules(const struct machine_state *ms, struct arena *out,
 /* ── hosts ─────────────────────────────────────────────────────────────────────────────────── */
 
 void metal3_init(struct bridge *b);
-void metal3_on_change(void *ctx, struct store_item *item, const void *before);
-void metal3_on_gone(void *ctx, struct store_item *item);
-/* The host that a Machine's provider id names; NULL = none, or it is not known. */
-struct store_item *metal3_find_host(const struct machine_state *ms);
-/* The host that it names is looked at in this turn. */
-void metal3_mark_host(struct machine_state *ms);
 /* All that carry something of ours are looked at: soon, or after a failure a little later. They
  * are few, and the owner that one names need not name it. */
 void metal3_recheck(struct bridge *b);

@@ -24,7 +24,8 @@ static void drain_rule_watch_mark(struct bridge *b, struct str namespace)
     }
 }
 
-void drain_rule_watch_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
+static void drain_rule_watch_on_change(void *ctx, struct store_item *item,
+                                       const void *before UNUSED)
 {
     struct bridge *b = ctx;
     struct str namespace;
@@ -34,7 +35,7 @@ void drain_rule_watch_on_change(void *ctx, struct store_item *item, const void *
     drain_rule_watch_mark(b, namespace);
 }
 
-void drain_rule_watch_on_gone(void *ctx, struct store_item *item)
+static void drain_rule_watch_on_gone(void *ctx, struct store_item *item)
 {
     drain_rule_watch_on_change(ctx, item, NULL);
 }
@@ -64,7 +65,7 @@ static void drain_rule_watch_update(struct bridge *b)
     }
 }
 
-void drain_rule_watch_on_update(void *ctx)
+static void drain_rule_watch_on_update(void *ctx)
 {
     struct bridge *b = ctx;
     struct drain_rule_watch *k = &b->drain_rules;
@@ -77,7 +78,7 @@ void drain_rule_watch_on_update(void *ctx)
 }
 
 /* Once may be a server that has just begun; it is asked again and again all the same. */
-void drain_rule_watch_on_error(void *ctx, const struct err *err)
+static void drain_rule_watch_on_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
     struct drain_rule_watch *k = &b->drain_rules;
@@ -91,6 +92,20 @@ void drain_rule_watch_on_error(void *ctx, const struct err *err)
     }
     k->warned = true;
     drain_rule_watch_update(b);
+}
+
+void drain_rule_watch_init(struct bridge *b)
+{
+    const struct informer_config config = {
+        .client = &b->client,
+        .kind = &drainrule_kind,
+        .on_change = drain_rule_watch_on_change,
+        .on_gone = drain_rule_watch_on_gone,
+        .on_update = drain_rule_watch_on_update,
+        .on_error = drain_rule_watch_on_error,
+        .ctx = b,
+    };
+    informer_init(&b->drain_rules.informer, &config);
 }
 
 void drain_rule_watch_start(struct bridge *b, struct str path)

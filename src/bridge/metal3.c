@@ -4,7 +4,8 @@
  * switched off at once: the Node may be in use again. */
 #define DRAINED_CHECK_EVERY SECONDS(15)
 
-struct store_item *metal3_find_host(const struct machine_state *ms)
+/* The host that a Machine's provider id names; NULL = none, or it is not known. */
+static struct store_item *metal3_find_host(const struct machine_state *ms)
 {
     struct bridge *b = ms->bridge;
     struct metal3_id host = metal3_id_parse(machine_object(ms)->provider_id);
@@ -36,12 +37,6 @@ static void metal3_on_recheck(void *ctx)
     bridge_wake(b);
 }
 
-void metal3_init(struct bridge *b)
-{
-    b->host_backoff = (struct backoff){ .base = BRIDGE_FAILED_BASE, .max = BRIDGE_FAILED_MAX };
-    loop_timer_init(&b->host_recheck, b->loop, metal3_on_recheck, b);
-}
-
 void metal3_recheck(struct bridge *b)
 {
     loop_timer_pull(&b->host_recheck, loop_now(b->loop));
@@ -52,14 +47,6 @@ void metal3_recheck_later(struct bridge *b)
     if (!b->host_recheck.armed) {
         loop_timer_set(&b->host_recheck,
                        loop_now(b->loop) + backoff_next(&b->host_backoff, loop_random(b->loop)));
-    }
-}
-
-void metal3_mark_host(struct machine_state *ms)
-{
-    struct store_item *item = ms->bridge->config.metal3 ? metal3_find_host(ms) : NULL;
-    if (item != NULL) {
-        store_mark(&ms->bridge->hosts.store, item);
     }
 }
 
@@ -118,7 +105,7 @@ static void metal3_mark_machines(struct bridge *b, struct str name, const struct
 
 /* What it says of its power goes to its Machine. Another one of the same name, whose deletion was
  * not seen, is not the one that a UID named. */
-void metal3_on_change(void *ctx, struct store_item *item, const void *before)
+static void metal3_on_change(void *ctx, struct store_item *item, const void *before)
 {
     const struct metal3_host *was = before;
     const struct metal3_host *host = item->object;
@@ -129,9 +116,21 @@ void metal3_on_change(void *ctx, struct store_item *item, const void *before)
 }
 
 /* And is not true any more of a host that is not there. */
-void metal3_on_gone(void *ctx, struct store_item *item)
+static void metal3_on_gone(void *ctx, struct store_item *item)
 {
     metal3_mark_machines(ctx, item->name, item->object);
+}
+
+void metal3_init(struct bridge *b)
+{
+    bridge_init_informer(b, &b->hosts,
+                         (struct informer_config){
+                             .kind = &metal3_host_kind,
+                             .on_change = metal3_on_change,
+                             .on_gone = metal3_on_gone,
+                         });
+    b->host_backoff = (struct backoff){ .base = BRIDGE_FAILED_BASE, .max = BRIDGE_FAILED_MAX };
+    loop_timer_init(&b->host_recheck, b->loop, metal3_on_recheck, b);
 }
 
 static void metal3_collect_facts(struct machine_state *ms, const struct metal3_host *host,
@@ -175,7 +174,10 @@ void metal3_step_machine(struct machine_state *ms, struct meta_patch *machine)
     struct bridge *b = ms->bridge;
     struct power_facts facts;
     struct power_verdict verdict;
-    metal3_mark_host(ms); /* the sweep at the end of the turn sees to the host */
+    struct store_item *host = metal3_find_host(ms);
+    if (host != NULL) {
+        store_mark(&b->hosts.store, host); /* metal3_step_hosts decides for it in this turn */
+    }
     if (!metal3_facts(ms, &facts)) {
         return;
     }
