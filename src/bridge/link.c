@@ -2,7 +2,6 @@
 #include "bridge/link_internal.h"
 
 #define LINK_STABLE SECONDS(15) /* who was fresh for so long has begun anew when it breaks */
-#define LINK_DOUBLINGS_MAX 16u  /* doublings that surely reach LINK_BACKOFF_MAX */
 #define LINK_CONNECT_BASE MSECONDS(20)
 #define LINK_CONNECT_MAX SECONDS(1)
 

@@ -17,6 +17,8 @@
 #include "bridge/workload_token.h"
 #include "kube/reflector.h"
 
+#define LINK_DOUBLINGS_MAX 16u /* doublings that surely reach LINK_BACKOFF_MAX */
+
 /* Why the connection cannot go on. */
 enum link_break {
     LINK_BREAK_NONE,      /* it can */

@@ -5,7 +5,6 @@
 /* However short a token lives by what its cluster says: the turns that a renewal takes are those of
  * all links. One that has ended before leads to the Secret by a 401. */
 #define LINK_RENEW_MIN MINUTES(1)
-#define LINK_RENEW_DOUBLINGS_MAX 16u /* doublings that surely reach the longest wait */
 
 /* ── its end ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -34,7 +33,7 @@ static void link_token_postpone(struct link *l, enum link_break why, const struc
     e->renew_backoff.base = LINK_BACKOFF_BASE;
     e->renew_backoff.max = LINK_BACKOFF_MAX;
     if (why == LINK_BREAK_FORBIDDEN) {
-        e->renew_backoff.failures = MAX(e->renew_backoff.failures, LINK_RENEW_DOUBLINGS_MAX);
+        e->renew_backoff.failures = MAX(e->renew_backoff.failures, LINK_DOUBLINGS_MAX);
     }
     usec_t at = loop_now(l->loop) + backoff_next(&e->renew_backoff, loop_random(l->loop));
     e->renew_at = e->api != NULL ? MAX(at, client_open_at(&e->client)) : at;

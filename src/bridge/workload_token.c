@@ -419,18 +419,6 @@ void workload_token_free(struct workload_token *w)
     alloc_free(w);
 }
 
-void workload_token_renew(struct workload_token *w)
-{
-    if (w->step == STEP_DONE) {
-        token_enter(w, 0, 0);
-    }
-}
-
-bool workload_token_done(const struct workload_token *w)
-{
-    return w->step == STEP_DONE;
-}
-
 void workload_token_check(const struct workload_token *w)
 {
     ASSERT(w->step <= STEP_DONE);

@@ -5,7 +5,7 @@
  * things only: there is a service account, there is a role that may read and patch Nodes, the one
  * is bound to the other, and a token of it is asked for. Everything else is done with the token.
  *
- *     ACCOUNT → ROLE → BINDING → TOKEN → HELD      HELD → ACCOUNT when it is renewed
+ *     ACCOUNT → ROLE → BINDING → TOKEN → DONE
  *
  * Each object is read first, created if it is not there, and written only if it differs; then it
  * is set to exactly what is below, so a role that somebody has widened is narrow again. Any failure
@@ -59,10 +59,5 @@ struct workload_token_config {
 /* Begins at once. */
 struct workload_token *workload_token_new(const struct workload_token_config *config);
 void workload_token_free(struct workload_token *w); /* nobody is called any more; accepts NULL */
-
-/* Another token: looks after all objects again. Nothing when one is being asked for already. */
-void workload_token_renew(struct workload_token *w);
-bool workload_token_done(
-    const struct workload_token *w); /* the last token was handed out, nothing goes on */
 
 void workload_token_check(const struct workload_token *w);
