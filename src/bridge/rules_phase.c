@@ -126,17 +126,48 @@ static enum rules_phase phase_of(const struct rules_case *c, enum rules_why *ret
 
 /* ── in words ──────────────────────────────────────────────────────────────────────────────── */
 
+/* What a deletion that is held and a maintenance that is requested wait for alike. */
+static struct str phase_wait_message(const struct rules_case *c, enum rules_why why, bool deletion)
+{
+    struct str node = c->machine->node;
+    struct str cluster = c->machine->cluster;
+    const char *what = deletion ? "deletion" : "maintenance";
+    const char *waits = deletion ? "The deletion is held" : "The maintenance waits";
+    switch (why) {
+    case RULES_WHY_UNREACHABLE:
+        return arena_printf(
+            c->out, "%s while cluster '" STR_FMT "' cannot be asked about Node '" STR_FMT "'.",
+            waits, STR_ARG(cluster), STR_ARG(node));
+    case RULES_WHY_RULES_UNKNOWN:
+        return arena_printf(
+            c->out,
+            "%s, and Node '" STR_FMT "' of cluster '" STR_FMT "' is not asked yet: " STR_FMT ".",
+            waits, STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->rules_trouble));
+    case RULES_WHY_ANOTHER:
+        return arena_printf(c->out,
+                            "The approval at Node '" STR_FMT "' of cluster '" STR_FMT
+                            "' names another request than this %s.",
+                            STR_ARG(node), STR_ARG(cluster), what);
+    default:
+        if (c->facts->routed) {
+            return arena_printf(c->out,
+                                "The %s waits until the limits of cluster '" STR_FMT
+                                "' grant the MaintenanceRequest for Node '" STR_FMT "'.",
+                                what, STR_ARG(cluster), STR_ARG(node));
+        }
+        return arena_printf(c->out,
+                            "The %s waits until the maintenance engine sets the label "
+                            "approve-%s at Node '" STR_FMT "' of cluster '" STR_FMT "'.",
+                            what, what, STR_ARG(node), STR_ARG(cluster));
+    }
+}
+
 /* What a held deletion waits for. */
 static struct str phase_hold_words(const struct rules_case *c, enum rules_why why)
 {
     struct str node = c->machine->node;
     struct str cluster = c->machine->cluster;
     switch (why) {
-    case RULES_WHY_UNREACHABLE:
-        return arena_printf(c->out,
-                            "The deletion is held while cluster '" STR_FMT
-                            "' cannot be asked about Node '" STR_FMT "'.",
-                            STR_ARG(cluster), STR_ARG(node));
     case RULES_WHY_NODE_MISSING:
         return arena_printf(c->out,
                             c->sight == RULES_NODE_MISSED
@@ -151,27 +182,8 @@ static struct str phase_hold_words(const struct rules_case *c, enum rules_why wh
                             "' has no label cloud.sap/maintenance-state: no maintenance engine is "
                             "there to approve it.",
                             STR_ARG(node), STR_ARG(cluster));
-    case RULES_WHY_RULES_UNKNOWN:
-        return arena_printf(c->out,
-                            "The deletion is held, and Node '" STR_FMT "' of cluster '" STR_FMT
-                            "' is not asked yet: " STR_FMT ".",
-                            STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->rules_trouble));
-    case RULES_WHY_ANOTHER:
-        return arena_printf(c->out,
-                            "The approval at Node '" STR_FMT "' of cluster '" STR_FMT
-                            "' names another request than this deletion.",
-                            STR_ARG(node), STR_ARG(cluster));
     default:
-        if (c->facts->routed) {
-            return arena_printf(c->out,
-                                "The deletion waits until the limits of cluster '" STR_FMT
-                                "' grant the MaintenanceRequest for Node '" STR_FMT "'.",
-                                STR_ARG(cluster), STR_ARG(node));
-        }
-        return arena_printf(c->out,
-                            "The deletion waits until the maintenance engine sets the label "
-                            "approve-deletion at Node '" STR_FMT "' of cluster '" STR_FMT "'.",
-                            STR_ARG(node), STR_ARG(cluster));
+        return phase_wait_message(c, why, /* deletion= */ true);
     }
 }
 
@@ -211,11 +223,6 @@ static struct str phase_request_message(const struct rules_case *c, enum rules_w
                             STR_ARG(cluster));
     case RULES_WHY_NO_NODE:
         return STR("The maintenance waits until the Machine has a Node.");
-    case RULES_WHY_UNREACHABLE:
-        return arena_printf(c->out,
-                            "The maintenance waits while cluster '" STR_FMT
-                            "' cannot be asked about Node '" STR_FMT "'.",
-                            STR_ARG(cluster), STR_ARG(node));
     case RULES_WHY_NODE_MISSING:
         return arena_printf(c->out,
                             "The maintenance waits for Node '" STR_FMT
@@ -226,16 +233,6 @@ static struct str phase_request_message(const struct rules_case *c, enum rules_w
                             "Node '" STR_FMT "' of cluster '" STR_FMT
                             "' has no label cloud.sap/maintenance-state: no maintenance engine is "
                             "there to approve the maintenance.",
-                            STR_ARG(node), STR_ARG(cluster));
-    case RULES_WHY_RULES_UNKNOWN:
-        return arena_printf(c->out,
-                            "The maintenance waits, and Node '" STR_FMT "' of cluster '" STR_FMT
-                            "' is not asked yet: " STR_FMT ".",
-                            STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->rules_trouble));
-    case RULES_WHY_ANOTHER:
-        return arena_printf(c->out,
-                            "The approval at Node '" STR_FMT "' of cluster '" STR_FMT
-                            "' names another request than this maintenance.",
                             STR_ARG(node), STR_ARG(cluster));
     case RULES_WHY_UPDATE:
         return STR("The maintenance is approved at the Node, and waits for the end of an in-place "
@@ -253,16 +250,7 @@ static struct str phase_request_message(const struct rules_case *c, enum rules_w
                             (c->facts->members + 1) / 2 + 1, STR_ARG(cluster), c->facts->available,
                             c->facts->members);
     default:
-        if (c->facts->routed) {
-            return arena_printf(c->out,
-                                "The maintenance waits until the limits of cluster '" STR_FMT
-                                "' grant the MaintenanceRequest for Node '" STR_FMT "'.",
-                                STR_ARG(cluster), STR_ARG(node));
-        }
-        return arena_printf(c->out,
-                            "The maintenance waits until the maintenance engine sets the label "
-                            "approve-maintenance at Node '" STR_FMT "' of cluster '" STR_FMT "'.",
-                            STR_ARG(node), STR_ARG(cluster));
+        return phase_wait_message(c, why, /* deletion= */ false);
     }
 }
 

@@ -11,6 +11,31 @@ static bool rules_known(const struct rules_case *c)
     return c->facts->drain_rules.p != NULL;
 }
 
+/* An approval that was on the Node before its request, and the annotation that says what it
+ * answers, go in the patch that delivers the request. */
+static void stale_remove(struct rules_case *c, bool deletion)
+{
+    const struct workload_node *p = c->node;
+    struct meta_patch *e = &c->verdict->node;
+    struct str answered = deletion ? p->deletion_approved_for : p->maintenance_approved_for;
+    if (c->options->strict_approval) {
+        return;
+    }
+    if (answered.p != NULL) {
+        meta_patch_remove(e, false,
+                          deletion ? KEY_DELETION_APPROVED_FOR : KEY_MAINTENANCE_APPROVED_FOR);
+    }
+    if (deletion ? p->approve_deletion : p->approve_maintenance) {
+        meta_patch_remove(e, true, deletion ? KEY_APPROVE_DELETION : KEY_APPROVE_MAINTENANCE);
+        rules_event(c, RULES_EVENT_STALE_APPROVAL,
+                    arena_printf(c->out,
+                                 "the approval of a %s at Node '" STR_FMT
+                                 "' was there before the request and is taken away",
+                                 deletion ? "deletion" : "maintenance", STR_ARG(c->machine->node)),
+                    RULES_WITH_NODE);
+    }
+}
+
 /* ── deletion ──────────────────────────────────────────────────────────────────────────────── */
 
 static bool deletion_wanted(const struct machine *m)
@@ -62,20 +87,8 @@ static void deletion_deliver(struct rules_case *c)
                 RULES_WITH_NODE);
     /* An answer to this very UID cannot be stale; and what has been let go is not asked again. */
     bool ours = p->deletion_approved_for.p != NULL && str_eq(p->deletion_approved_for, m->uid);
-    if (c->options->strict_approval || ours || m->released.p != NULL) {
-        return;
-    }
-    if (p->deletion_approved_for.p != NULL) {
-        meta_patch_remove(e, false, KEY_DELETION_APPROVED_FOR);
-    }
-    if (p->approve_deletion) {
-        meta_patch_remove(e, true, KEY_APPROVE_DELETION);
-        rules_event(c, RULES_EVENT_STALE_APPROVAL,
-                    arena_printf(c->out,
-                                 "the approval of a deletion at Node '" STR_FMT
-                                 "' was there before the request and is taken away",
-                                 STR_ARG(m->node)),
-                    RULES_WITH_NODE);
+    if (!ours && m->released.p == NULL) {
+        stale_remove(c, /* deletion= */ true);
     }
 }
 
@@ -170,28 +183,6 @@ static bool maintenance_begins(const struct rules_case *c)
            str_eq(p->maintenance_request, c->machine->granted);
 }
 
-/* Takes away an approval that was there before the request, and what it says that it answers. */
-static void maintenance_clear(struct rules_case *c)
-{
-    const struct workload_node *p = c->node;
-    struct meta_patch *e = &c->verdict->node;
-    if (c->options->strict_approval) {
-        return;
-    }
-    if (p->maintenance_approved_for.p != NULL) {
-        meta_patch_remove(e, false, KEY_MAINTENANCE_APPROVED_FOR);
-    }
-    if (p->approve_maintenance) {
-        meta_patch_remove(e, true, KEY_APPROVE_MAINTENANCE);
-        rules_event(c, RULES_EVENT_STALE_APPROVAL,
-                    arena_printf(c->out,
-                                 "the approval of a maintenance at Node '" STR_FMT
-                                 "' was there before the request and is taken away",
-                                 STR_ARG(c->machine->node)),
-                    RULES_WITH_NODE);
-    }
-}
-
 static struct str maintenance_begin(struct rules_case *c)
 {
     const struct workload_node *p = c->node;
@@ -205,7 +196,7 @@ static struct str maintenance_begin(struct rules_case *c)
                 arena_printf(c->out, "Node '" STR_FMT "' is asked for a maintenance",
                              STR_ARG(c->machine->node)),
                 RULES_WITH_NODE);
-    maintenance_clear(c);
+    stale_remove(c, /* deletion= */ false);
     return request;
 }
 
@@ -232,7 +223,7 @@ static void maintenance_keep(struct rules_case *c)
     }
     meta_patch_set(e, true, KEY_MACHINE_MAINTENANCE, KEYS_TRUE);
     if (!str_eq(request, m->granted)) {
-        maintenance_clear(c);
+        stale_remove(c, /* deletion= */ false);
     }
 }
 
