@@ -54,19 +54,8 @@ static struct machine_report_machine machine_of(const struct machine *m)
 static struct machine_report_node node_of(const struct bridge_machine_view *r)
 {
     struct machine_report_node n = { .name = r->machine->node, .sight = sights[r->sight] };
-    const struct workload_node *node = r->node;
-    if (node != NULL) {
-        n.managed = node->managed;
-        n.operational = node->operational;
-        n.deleting = node->deleting;
-        n.machine_deleted = node->machine_deleted;
-        n.machine_maintenance = node->machine_maintenance;
-        n.approve_deletion = node->approve_deletion;
-        n.approve_maintenance = node->approve_maintenance;
-        n.deletion_request = node->deletion_request;
-        n.maintenance_request = node->maintenance_request;
-        n.deletion_approved_for = node->deletion_approved_for;
-        n.maintenance_approved_for = node->maintenance_approved_for;
+    if (r->node != NULL) {
+        n.object = *r->node;
     }
     return n;
 }
@@ -172,21 +161,22 @@ static void print_link(struct json_writer *w, const struct machine_report_link *
 
 static void print_node(struct json_writer *w, const struct machine_report_node *n)
 {
+    const struct workload_node *o = &n->object;
     jw_key(w, STR("node"));
     jw_obj(w);
     jw_pair(w, "name", n->name);
     jw_pair(w, "sight", n->sight);
-    jw_pair_bool(w, "managed", n->managed);
-    jw_pair_bool(w, "operational", n->operational);
-    jw_pair_bool(w, "deleting", n->deleting);
-    jw_pair_bool(w, "machineDeleted", n->machine_deleted);
-    jw_pair_bool(w, "machineMaintenance", n->machine_maintenance);
-    jw_pair_bool(w, "approveDeletion", n->approve_deletion);
-    jw_pair_bool(w, "approveMaintenance", n->approve_maintenance);
-    jw_pair_some(w, "deletionRequest", n->deletion_request);
-    jw_pair_some(w, "maintenanceRequest", n->maintenance_request);
-    jw_pair_some(w, "deletionApprovedFor", n->deletion_approved_for);
-    jw_pair_some(w, "maintenanceApprovedFor", n->maintenance_approved_for);
+    jw_pair_bool(w, "managed", o->managed);
+    jw_pair_bool(w, "operational", o->operational);
+    jw_pair_bool(w, "deleting", o->deleting);
+    jw_pair_bool(w, "machineDeleted", o->machine_deleted);
+    jw_pair_bool(w, "machineMaintenance", o->machine_maintenance);
+    jw_pair_bool(w, "approveDeletion", o->approve_deletion);
+    jw_pair_bool(w, "approveMaintenance", o->approve_maintenance);
+    jw_pair_some(w, "deletionRequest", o->deletion_request);
+    jw_pair_some(w, "maintenanceRequest", o->maintenance_request);
+    jw_pair_some(w, "deletionApprovedFor", o->deletion_approved_for);
+    jw_pair_some(w, "maintenanceApprovedFor", o->maintenance_approved_for);
     jw_obj_end(w);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "bridge/workload_node.h"
 #include "format/json_writer.h"
 
 struct bridge_machine_view; /* bridge/bridge.h */
@@ -58,19 +59,9 @@ struct machine_report_link {
 };
 
 struct machine_report_node {
-    struct str name;  /* empty = the Machine has none yet */
-    struct str sight; /* "seen", "missed", "absent", "unknown" */
-    bool managed;
-    bool operational;
-    bool deleting;
-    bool machine_deleted;
-    bool machine_maintenance;
-    bool approve_deletion;
-    bool approve_maintenance;
-    struct str deletion_request;
-    struct str maintenance_request;
-    struct str deletion_approved_for;
-    struct str maintenance_approved_for;
+    struct str name;             /* empty = the Machine has none yet */
+    struct str sight;            /* "seen", "missed", "absent", "unknown" */
+    struct workload_node object; /* if it is seen; without uid, machine and drain_rules */
 };
 
 /* MachineDrainRules, where something is to be asked of the Node. */

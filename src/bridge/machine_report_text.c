@@ -136,7 +136,7 @@ static void node_report_text_link(struct node_report_text *p)
 static struct str node_sight_text(const struct machine_report_node *n)
 {
     if (str_eq(n->sight, STR("seen"))) {
-        return n->deleting ? STR("being deleted") : STR_NONE;
+        return n->object.deleting ? STR("being deleted") : STR_NONE;
     }
     if (str_eq(n->sight, STR("missed"))) {
         return STR("not in its cluster, as far as the watch tells");
@@ -159,6 +159,7 @@ static void node_report_text_mark(struct node_report_text *p, const char *label,
 static void node_report_text_node(struct node_report_text *p)
 {
     const struct machine_report_node *n = &p->report->node;
+    const struct workload_node *o = &n->object;
     field_begin(p, "node");
     if (n->name.n == 0) {
         field_add(p, STR("none yet"));
@@ -170,8 +171,8 @@ static void node_report_text_node(struct node_report_text *p)
     field_add(p, node_sight_text(n));
     bool seen = str_eq(n->sight, STR("seen"));
     if (seen) {
-        field_add(p, n->operational ? STR("in service")
-                     : n->managed   ? STR("not in service")
+        field_add(p, o->operational ? STR("in service")
+                     : o->managed   ? STR("not in service")
                                     : STR("its engine has not labelled it"));
     }
     textwrap_end(&p->line);
@@ -179,14 +180,14 @@ static void node_report_text_node(struct node_report_text *p)
         return;
     }
     field_begin(p, "asked");
-    node_report_text_mark(p, "machine-deleted", n->machine_deleted, n->deletion_request);
-    node_report_text_mark(p, "machine-maintenance", n->machine_maintenance, n->maintenance_request);
+    node_report_text_mark(p, "machine-deleted", o->machine_deleted, o->deletion_request);
+    node_report_text_mark(p, "machine-maintenance", o->machine_maintenance, o->maintenance_request);
     field_add(p, p->field_filled ? STR_NONE : STR("nothing"));
     textwrap_end(&p->line);
     field_begin(p, "answer");
-    node_report_text_mark(p, "approve-deletion", n->approve_deletion, n->deletion_approved_for);
-    node_report_text_mark(p, "approve-maintenance", n->approve_maintenance,
-                          n->maintenance_approved_for);
+    node_report_text_mark(p, "approve-deletion", o->approve_deletion, o->deletion_approved_for);
+    node_report_text_mark(p, "approve-maintenance", o->approve_maintenance,
+                          o->maintenance_approved_for);
     field_add(p, p->field_filled ? STR_NONE : STR("none"));
     textwrap_end(&p->line);
 }
