@@ -321,20 +321,18 @@ void bridge_free(struct bridge *b)
 
 /* ── what others see ───────────────────────────────────────────────────────────────────────── */
 
+static void bridge_on_collect_link(void *ctx, const struct link_view *view)
+{
+    bridge_metrics_link(ctx, view);
+}
+
 static void bridge_on_collect(void *ctx)
 {
     struct bridge *b = ctx;
     uint32_t phases[BRIDGE_METRICS_PHASES] = { 0 };
     bridge_metrics_begin(&b->series);
     bridge_metrics_leading(&b->series, bridge_leading(b));
-    MAP_EACH (&b->by_cluster, entry) {
-        const struct cluster_state *cs = map_item_value(entry);
-        if (cs->link != NULL) {
-            struct link_view view;
-            link_view(cs->link, &view);
-            bridge_metrics_link(&b->series, &view);
-        }
-    }
+    bridge_each_link(b, bridge_on_collect_link, &b->series);
     MAP_EACH (&b->machines.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct machine_state *ms = item->extra;

@@ -120,16 +120,6 @@ static void machine_send_events(struct machine_state *ms, const struct rules_ver
     ms->events_sent = now;
 }
 
-/* When it is to be looked at again without anything having happened. */
-static void machine_plan_wake(struct machine_state *ms, const struct rules_verdict *verdict,
-                              usec_t wall)
-{
-    usec_t now = loop_now(ms->bridge->loop);
-    if (verdict->next != USEC_NEVER) {
-        machine_wake_at(ms, now + MAX(verdict->next - wall, MSECONDS(1)));
-    }
-}
-
 /* A patch goes to the Machine, if there is room for it. False: there is none now. */
 static bool machine_send_patch(struct machine_state *ms, const struct rules_verdict *verdict,
                                const struct meta_patch *patch)
@@ -212,7 +202,9 @@ static bool machine_decide(struct machine_state *ms)
     ms->decided = true;
     ms->phase = verdict.phase;
     machine_send_events(ms, &verdict);
-    machine_plan_wake(ms, &verdict, facts.wall);
+    if (verdict.next != USEC_NEVER) {
+        machine_wake_at(ms, loop_now(b->loop) + MAX(verdict.next - facts.wall, MSECONDS(1)));
+    }
     if (verdict.confirm_absent && facts.sight == RULES_NODE_MISSED) {
         absence_check_start(ms);
     }
