@@ -1,3 +1,7 @@
+/*
+ * approval_routing: watches and writes the bridge's MaintenanceRequests in a workload cluster, as
+ * approval_route.c decides. Each write is decided again from what the watch shows.
+ */
 #include "base/alloc.h"
 #include "bridge/bridge_internal.h"
 #include "bridge/approval_route.h"
@@ -13,7 +17,7 @@ static void routing_on_timer(void *ctx)
         return;
     }
     MAP_EACH (&r->informer.store.items, entry) {
-        store_mark(&r->informer.store, map_item_value(entry)); /* some may wait to be tried again */
+        store_mark(&r->informer.store, map_item_value(entry)); /* one may have to be tried again */
     }
 }
 
@@ -109,13 +113,13 @@ void routing_disconnect(struct cluster_state *cs)
 
 /* ── what is known ─────────────────────────────────────────────────────────────────────────── */
 
-/* All pleas that there are, are known. */
+/* All MaintenanceRequests of the bridge in that cluster are known. */
 static bool routing_complete(const struct approval_routing *r)
 {
     return r->open && r->informer.synced;
 }
 
-/* Something that was written may not be known yet. */
+/* The watch may not have brought what was written. */
 static bool routing_lags(const struct approval_routing *r)
 {
     return r->in_flight > 0 || r->unsure_until > loop_now(r->cluster->bridge->loop) ||
@@ -146,7 +150,8 @@ void routing_facts(const struct machine_state *ms, struct rules_facts *ret)
         ret->maybe_open = r->state == ROUTING_UNKNOWN || routing_lags(r) ||
                           (routing_complete(r) ? routing_any_open(r, m->node) : r->maybe_open);
     }
-    /* Whether anybody is there to approve is not known: that must not look like nobody (B1). */
+    /* Whether the limits manage the Node is not known. Without a state label the Node would look as
+     * if nobody managed it, and the hook would go (B1); so the Node counts as unknown. */
     if (m->enabled && r->state == ROUTING_UNKNOWN && ret->sight == RULES_NODE_SEEN &&
         !ret->node->managed) {
         ret->sight = RULES_NODE_UNKNOWN;
@@ -197,7 +202,7 @@ void routing_on_write(const struct in_flight *f, const struct api_reply *reply,
     if (creates && f->machine != NULL && verdict == RETRY_DONE) {
         f->machine->request_name_skip = 0;
     } else if (creates && f->machine != NULL && verdict == RETRY_OBSERVE) {
-        f->machine->request_name_skip++; /* unless it is ours, and the watch shows it by then */
+        f->machine->request_name_skip++; /* the name is taken, unless the watch shows it is ours */
     }
 }
 
@@ -254,7 +259,7 @@ static void routing_set_state(struct cluster_state *cs, struct machine_state *ms
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
-/* The pleas of one Node, and whose they are. */
+/* The open MaintenanceRequests of one Node. */
 struct routing_requests {
     const struct maintenance_request **requests;
     struct store_item **items;
@@ -279,14 +284,15 @@ static void routing_collect(const struct approval_routing *r, struct str node, s
     }
 }
 
-/* Several Clusters may share one API server: what another one's Machine asks is its affair. */
+/* Several Clusters may share one API server: the Machine may belong to another Cluster. */
 static bool routing_is_foreign(const struct cluster_state *cs, const struct maintenance_request *p)
 {
     const struct machine_state *owner = machine_of_request(cs->bridge, p->machine_request);
     return owner != NULL && owner->cluster != cs;
 }
 
-/* A plea whose Machine is gone: it ends when its Node does not carry the request any more. */
+/* Completes a MaintenanceRequest whose Machine is gone, once the Node does not carry the request.
+ */
 static void routing_end_orphan(struct cluster_state *cs, struct store_item *item)
 {
     struct bridge *b = cs->bridge;
@@ -309,7 +315,7 @@ static void routing_end_orphan(struct cluster_state *cs, struct store_item *item
         return;
     }
     if (loop_now(b->loop) < r->retry.at) {
-        return; /* the timer comes back to it */
+        return; /* routing_on_timer marks it again */
     }
     routing_set_state(cs, NULL, item, MR_STATE_COMPLETED);
 }
@@ -332,7 +338,8 @@ static void routing_mark_changed(struct cluster_state *cs)
     }
 }
 
-/* The server has said that there is no such kind. Once may be a server that has just begun. */
+/* The server has answered 404 for the kind. One 404 may come from a server that has just started,
+ * so two are needed. */
 static void routing_on_kind_missing(struct approval_routing *r)
 {
     struct bridge *b = r->cluster->bridge;
@@ -367,8 +374,7 @@ void routing_check(struct cluster_state *cs)
         r->missed_at = 0;
         r->warned = false;
         cluster_mark_machines(cs);
-        cluster_recheck_nodes(
-            cs); /* what is left on Nodes without a Machine was not known to be ours */
+        cluster_recheck_nodes(cs); /* approvals on Nodes without a Machine are ours to remove */
     }
     routing_mark_changed(cs);
 }
@@ -398,7 +404,7 @@ void routing_step(struct machine_state *ms, const struct rules_facts *facts,
     bool known = facts->sight != RULES_NODE_UNKNOWN;
     if (r == NULL || !machine_owns_node(ms) || verdict->read_only || !known ||
         r->state != ROUTING_SERVED) {
-        return; /* `routes` stays: what was under way may be still */
+        return; /* needs_routing stays: a MaintenanceRequest may be open */
     }
     struct routing_requests found = { 0 };
     struct approval_verdict route;
@@ -421,7 +427,7 @@ void routing_step(struct machine_state *ms, const struct rules_facts *facts,
         cluster_mark(ms->cluster);
     }
     if (!complete || verdict->node.n > 0) {
-        return; /* what the rules write comes first, and is looked at again */
+        return; /* the patch of the rules goes first; its reply marks the Machine again */
     }
     if (route.act != APPROVAL_CREATE || !routing_lags(r)) {
         routing_send(ms, &route, &found);
@@ -447,7 +453,7 @@ const struct store_item *routing_request(const struct machine_state *ms)
     return NULL;
 }
 
-/* The timer knows one time: each look sets the next. */
+/* One timer for three times; it is set anew after each turn. */
 static void routing_set_timer(struct approval_routing *r, usec_t now)
 {
     const usec_t times[] = { r->unsure_until, r->retry.at,
@@ -468,7 +474,7 @@ void routing_update_watch(struct cluster_state *cs)
     }
     bool wanted =
         r->state == ROUTING_UNKNOWN || (r->state == ROUTING_ABSENT && now >= r->recheck_at);
-    bool open_now = false; /* an open one is known, or there may be one */
+    bool open_now = false; /* a MaintenanceRequest is open, or may be */
     if (r->state != ROUTING_ABSENT) {
         open_now = routing_lags(r) ||
                    (routing_complete(r) ? routing_any_open(r, STR_NONE) : r->maybe_open);
@@ -477,11 +483,11 @@ void routing_update_watch(struct cluster_state *cs)
         }
     }
     if (r->open && r->state == ROUTING_ABSENT) {
-        wanted = true; /* until it has answered */
+        wanted = true; /* until the server has answered */
     }
     if (open_now != r->maybe_open && routing_complete(r)) {
         r->maybe_open = open_now;
-        cluster_mark_machines(cs); /* a Machine that is not enabled any more may wait for that */
+        cluster_mark_machines(cs); /* a Machine that is not enabled any more may wait for it */
     }
     if ((wanted || open_now) && !r->open) {
         routing_open(r);

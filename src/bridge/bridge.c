@@ -1,3 +1,7 @@
+/*
+ * bridge: start and end, leader election, the informers of the management cluster, and what metrics
+ * and the explain page may see.
+ */
 #include "base/alloc.h"
 #include "bridge/bridge_internal.h"
 #include "kinds/keys.h"
@@ -44,7 +48,7 @@ bool bridge_ready(const struct bridge *b, struct str *ret_why)
     return drain_rule_watch_ready(b, ret_why);
 }
 
-/* ── what is watched ───────────────────────────────────────────────────────────────────────── */
+/* ── informers ─────────────────────────────────────────────────────────────────────────────── */
 
 static void bridge_on_update(void *ctx)
 {
@@ -57,7 +61,7 @@ static void bridge_on_error(void *ctx, const struct err *err)
     log_warn(b->log, "management cluster", KV_ERR(err));
 }
 
-/* A Secret of which only the version counts. */
+/* Of a kubeconfig Secret only the version is kept. */
 static int secret_project(void *ctx UNUSED, const struct jval *object UNUSED, struct arena *out,
                           void **ret, struct err *err UNUSED)
 {
@@ -65,7 +69,7 @@ static int secret_project(void *ctx UNUSED, const struct jval *object UNUSED, st
     return 0;
 }
 
-/* Any new version is a change: nothing else is known of it. */
+/* Every new version is a change. */
 static bool secret_same(const void *a UNUSED, const void *b UNUSED)
 {
     return false;
@@ -101,7 +105,7 @@ struct str bridge_path(struct bridge *b, struct str prefix, struct str namespace
     return buf_str(&b->path);
 }
 
-/* The kinds are served in another version than before, or for the first time. */
+/* The API version of Cluster API was found, or has changed: the watches begin anew. */
 static void bridge_on_capi_version(void *ctx)
 {
     struct bridge *b = ctx;
@@ -161,7 +165,8 @@ static void bridge_init_informers(struct bridge *b)
     metal3_init(b);
 }
 
-/* ── who acts ──────────────────────────────────────────────────────────────────────────────── */
+/* ── leader election
+ * ──────────────────────────────────────────────────────────────────────────────── */
 
 static void bridge_on_leading(void *ctx, bool held)
 {
@@ -187,7 +192,7 @@ static void bridge_on_lease_error(void *ctx, const struct err *err)
     log_warn(b->log, "leader election", KV_ERR(err));
 }
 
-/* One Lease a shard, so that each has its own leader. */
+/* Each shard has a Lease, and so a leader, of its own. */
 static struct str bridge_lease_name(struct bridge *b)
 {
     if (b->config.shards <= 1) {

@@ -3,9 +3,9 @@
  * Machine is deleted or maintained.
  *
  * It watches Machines and Clusters, keeps one link to each workload cluster that has an enabled
- * Machine, decides for each Machine and its Node what both should carry (rules.h, power.h) and
- * sends the difference as merge patches on the versions that were seen. A Node is matched with the
- * Machine that belongs to its cluster and names it; what the Node itself says of its Machine is
+ * Machine, decides for each Machine and its Node what both should carry (rules.h, metal3_power.h)
+ * and sends the difference as merge patches on the versions that were seen. A Node is matched with
+ * the Machine that belongs to its cluster and names it; what the Node itself says of its Machine is
  * only compared. It acts only while it holds its Lease.
  *
  * It knows nothing but port/: the swarm, the tests and production run the same code.
@@ -37,7 +37,7 @@ struct bridge_config {
     bool metal3;
     bool cluster_metrics; /* --per-cluster-metrics */
     bool manage_rbac;     /* --workload-rbac=manage */
-    bool by_requests;     /* --workload-approval=requests: see route.h */
+    bool by_requests;     /* --workload-approval=requests: see approval_route.h */
     struct rules_options rules;
     struct power_options power;
     struct dialer *dialer; /* borrowed */

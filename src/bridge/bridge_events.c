@@ -1,3 +1,4 @@
+/* Sends Events about Machines and Clusters, and counts and logs them. */
 #include "bridge/bridge_internal.h"
 
 #include "kinds/keys.h"

@@ -1,9 +1,28 @@
 /*
- * bridge_internal: what the bridge keeps, for the files that make it.
+ * bridge_internal: what the files of the bridge share.
  *
- * A *berth* is a Machine's place here, a *yard* a Cluster's: its Machines and its link. A
- * *crossing* is a request on its way to either side. Berths hang off the items of the Machines'
- * store, yards off a map by "namespace/name"; both are rebuilt from the objects at a restart.
+ *   bridge.c            start and end, leader election, informers, what others may see
+ *   bridge_turn.c       the turn: facts of each changed Machine → rules → patches
+ *   machine_state.c     what is kept for each Machine, and the indexes by Node, host and UID
+ *   cluster_state.c     what is kept for each Cluster, and when its link opens and closes
+ *   in_flight.c         all writes: sending, conflicts, refusals, back-off
+ *   absence_check.c     live reads that confirm that a Node is gone
+ *   drained_check.c     live reads that confirm that a Node is cordoned and drained
+ *   drain_rule_watch.c  MachineDrainRules, and those that apply to a Machine
+ *   metal3.c            BareMetalHosts: whose they are, switching them off and on
+ *   approval_routing.c  MaintenanceRequests in workload clusters (--workload-approval=requests)
+ *   bridge_events.c     Events at Machines and Clusters
+ *   mutations.c         known bugs, for tests
+ *
+ * The decisions are pure and stand alone: rules*.c for a Machine and its Node, metal3_power.c for a
+ * host, approval_route.c for a MaintenanceRequest. link*.c and workload_token.c keep the connection
+ * to one workload cluster. machine.c, cluster.c, workload_node.c, workload_request.c, metal3_host.c
+ * and drain_rule.c say what is read of each kind.
+ *
+ * The way of a deletion: the informer of Machines calls machine_on_change and marks the Machine;
+ * bridge_turn takes it, machine_facts collects what is known, rules_decide says what the Machine
+ * and its Node should carry, in_flight_patch_node and in_flight_patch_machine send the difference.
+ * Everything here is rebuilt from the objects after a restart.
  */
 #pragma once
 
@@ -17,25 +36,22 @@
 #include "kube/lease.h"
 #include "kube/recorder.h"
 
-#define BRIDGE_ABSENT_AFTER SECONDS(30) /* between the two reads that confirm a missing Node */
-#define BRIDGE_FAILED_BASE MSECONDS(500)
+#define BRIDGE_ABSENT_AFTER SECONDS(30)  /* between the two reads that confirm a missing Node */
+#define BRIDGE_FAILED_BASE MSECONDS(500) /* back-off of a write that failed */
 #define BRIDGE_FAILED_MAX SECONDS(30)
-#define BRIDGE_APPROVAL_UNSURE MINUTES(15) /* by then every watch has begun anew */
-#define BRIDGE_REFUSED_BASE SECONDS(10)
+#define BRIDGE_REFUSED_BASE SECONDS(10) /* back-off of a write that the server refuses */
 #define BRIDGE_REFUSED_MAX MINUTES(5)
-#define ROUTING_ABSENT_AFTER SECONDS(30) /* between two answers that there are no requests */
-#define ROUTING_RECHECK MINUTES(5)       /* whether there are, where there were none */
-#define ROUTING_UNSURE                                                                             \
-    SECONDS(30) /* what a lost answer was about is seen by then, or never was                      \
-                 */
+#define BRIDGE_APPROVAL_UNSURE MINUTES(15) /* by then every watch has begun anew */
+#define ROUTING_ABSENT_AFTER SECONDS(30)   /* between two 404s for the kind MaintenanceRequest */
+#define ROUTING_RECHECK MINUTES(5)         /* looks for the kind again after that */
+#define ROUTING_UNSURE SECONDS(30)    /* by then the watch shows a write whose reply was lost */
+#define DRAIN_RULE_ABSENT SECONDS(30) /* between two 404s for the kind MachineDrainRule */
 
-#define DRAIN_RULE_ABSENT SECONDS(30) /* between two answers that there are no drain rules */
-
-/* When a patch may be tried again after it failed. */
+/* When a write may be tried again after it failed. */
 struct bridge_retry {
     struct backoff backoff;
     usec_t at;        /* monotonic */
-    uint64_t version; /* of the object, that the server knows better; a newer one is not held up */
+    uint64_t version; /* only this version of the object has to wait; 0 = every version */
 };
 
 /* What a request writes or reads. A Machine has at most one of each kind in flight. */
@@ -49,23 +65,24 @@ enum in_flight_kind {
     IN_FLIGHT_KINDS,
 };
 
-/* The pleas of one workload cluster; only with --workload-approval=requests. They are watched
- * once after each connect, and then as long as there is one, or a request that needs one. */
+/* The bridge's MaintenanceRequests in one workload cluster; only with --workload-approval=requests.
+ * They are listed once after each connect. The watch stays open as long as one of them is open, or
+ * a Machine needs one. */
 struct approval_routing {
     struct cluster_state *cluster;
     struct informer informer; /* while `open` */
     bool open;
-    bool machines_marked; /* the berths know that it is complete */
+    bool machines_marked; /* the Machines were marked when the list was complete */
     enum { ROUTING_UNKNOWN, ROUTING_SERVED, ROUTING_ABSENT } state; /* of the kind */
-    bool kind_missing;         /* noted: the server has answered that there is no such kind */
-    usec_t missed_at;          /* monotonic: for the first time; 0 = it has not */
-    usec_t recheck_at;         /* ABSENT */
-    bool warned;               /* of the present trouble */
-    bool maybe_open;           /* some plea may be open, whether the link is there or not */
-    uint32_t in_flight;        /* writes */
-    uint64_t awaited;          /* the version of one that we have made; the watch will bring it */
-    usec_t unsure_until;       /* an answer was lost */
-    struct bridge_retry retry; /* of pleas whose Machine is gone */
+    bool kind_missing;   /* the server has answered 404, and the turn has not looked at it yet */
+    usec_t missed_at;    /* monotonic: the first 404; 0 = none */
+    usec_t recheck_at;   /* ROUTING_ABSENT */
+    bool warned;         /* the present error was logged */
+    bool maybe_open;     /* a MaintenanceRequest may be open, also while there is no connection */
+    uint32_t in_flight;  /* writes */
+    uint64_t awaited;    /* the newest version that was created; the watch has to bring it */
+    usec_t unsure_until; /* the reply to a write was lost; 0 = none was */
+    struct bridge_retry retry; /* for MaintenanceRequests whose Machine is gone */
     struct loop_timer timer;
 };
 
@@ -73,11 +90,11 @@ struct approval_routing {
 struct drain_rule_watch {
     struct informer informer;
     bool absent;        /* the server does not have the kind: there are none */
-    usec_t missed_at;   /* monotonic: when it said so for the first time; 0 = it has not */
-    bool warned;        /* of the present trouble */
-    bool known;         /* as the Machines know it, */
-    bool marked_absent; /* and so is `absent` */
-    bool sorted;        /* `rules` are all that there are */
+    usec_t missed_at;   /* monotonic: the first 404; 0 = none */
+    bool warned;        /* the present error was logged */
+    bool known;         /* whether the rules were known when the Machines were last marked */
+    bool marked_absent; /* `absent` when the Machines were last marked */
+    bool sorted;        /* `rules` is up to date */
     const struct store_item **rules; /* by namespace and name; in `memory` */
     uint32_t n;
     struct arena memory;
@@ -85,69 +102,70 @@ struct drain_rule_watch {
 
 struct cluster_state {
     struct bridge *bridge;
-    struct list dirty;    /* in bridge->stirred: its Nodes or its wants are to be looked at */
+    struct list dirty;    /* in bridge->dirty_clusters; the next turn looks at Nodes and link */
     struct list machines; /* of struct machine_state */
     struct link *link;    /* NULL until it is wanted for the first time */
     struct approval_routing *routing; /* beside `link`; NULL = requests are not routed */
-    struct str name;                  /* "namespace/name"; from its own end */
+    struct str name;                  /* "namespace/name", as the next two in `text` */
     struct str namespace;
     struct str cluster;
-    usec_t unreachable_since;  /* monotonic: when its link was seen not to be fresh; 0 = it is */
-    struct loop_timer recheck; /* Nodes without a Machine are looked at again, */
-    struct backoff backoff;    /* after what was to be done for them failed */
+    usec_t unreachable_since;  /* monotonic: since when the link is not fresh; 0 = it is */
+    struct loop_timer recheck; /* tries again to clean Nodes that have no Machine */
+    struct backoff backoff;    /* of `recheck` */
     char text[];
 };
 
 struct machine_state {
     struct bridge *bridge;
-    struct store_item *item; /* borrowed: whose extra it is */
+    struct store_item *item; /* borrowed: the Machine in its store; its `extra` is this struct */
     struct cluster_state *cluster;
-    struct list link;           /* in the yard's */
-    struct prioqueue_item wake; /* in bridge->later */
-    usec_t at;                  /* monotonic; of `later` */
+    struct list link;           /* in cluster->machines */
+    struct prioqueue_item wake; /* in bridge->wake: the Machine is looked at again */
+    usec_t at;                  /* then; monotonic */
     struct buf node_key;        /* its key in bridge->by_node; empty = it has no Node */
     struct buf host;            /* its key in bridge->by_host; empty = it has no Metal3 host */
     struct in_flight *in_flight[IN_FLIGHT_KINDS]; /* NULL = none of that kind */
     struct bridge_retry retry[WRITE_OBJECTS];     /* of writes, by enum in_flight_kind */
-    /* An approval whose answer was lost may be there, until a newer version tells, or a watch has
-     * had the time to begin anew. */
-    uint64_t approval_version;    /* the version it was sent for */
+    /* The reply to an approval was lost: the Machine may be approved until a newer version shows
+     * whether it is, or until the watch has begun anew. */
+    uint64_t approval_version;    /* the version that the approval was decided on */
     usec_t approval_unsure_until; /* monotonic */
-    uint32_t request_name_skip;   /* names in a row that somebody else has */
-    bool needs_routing;           /* its requests, or their pleas, are to be watched */
+    uint32_t request_name_skip;   /* names of MaintenanceRequests in a row that were taken */
+    bool needs_routing;           /* the watch of MaintenanceRequests has to stay open for it */
     usec_t missed_at; /* monotonic: the first live read that found no Node; 0 = none did */
-    bool absent;      /* so did a second one */
-    usec_t deletion_leftover_at; /* monotonic; 0 = it is not */
+    bool absent;      /* a second live read found none, either */
+    usec_t deletion_leftover_at; /* monotonic: since when a used approval is left over; 0 = none */
     usec_t maintenance_leftover_at;
-    bool keeps_link;
-    bool decided; /* `phase` is; otherwise it is another shard's */
+    bool keeps_link; /* its Node is still to be cleaned, although the Machine is not enabled */
+    bool decided;    /* `phase` is known; false for Machines of another shard */
     enum rules_phase phase;
-    uint32_t events_sent; /* news that are true and have been told; a bit each */
+    uint32_t events_sent; /* a bit for each enum rules_event that is true and was sent */
     /* Metal3 with --metal3-require-drained. */
     usec_t drained_check_at; /* monotonic; 0 = never */
     bool cordoned;
-    bool drained;               /* it was when drained_check_at was; that is not true for long */
-    struct buf not_drained_why; /* what the last look found instead, in words */
-    struct err trouble;         /* of its last patch */
+    bool drained;               /* as of drained_check_at; counts for a short time only */
+    struct buf not_drained_why; /* what the last drained check found, for people */
+    struct err trouble;         /* of the last write */
 };
 
+/* A request to an API server that is not answered yet. */
 struct in_flight {
     struct bridge *bridge;
     struct list link; /* in bridge->in_flight */
     enum in_flight_kind kind;
-    struct machine_state *machine; /* NULL: its Machine is gone, or it never had one */
-    struct cluster_state *cluster; /* of the Node; NULL = it is no Node */
-    struct api_call *call;
-    struct link_call *link_call;
+    struct machine_state *machine; /* NULL: the Machine is gone, or there never was one */
+    struct cluster_state *cluster; /* whose workload cluster it goes to; NULL = management */
+    struct api_call *call;         /* to the management cluster */
+    struct link_call *link_call;   /* to a workload cluster */
     struct arena memory;
     struct str name;  /* of the object, as its store has it */
-    uint64_t version; /* that it was decided on */
-    struct rules_event_record events[RULES_EVENTS_MAX];
+    uint64_t version; /* of the object that the write was decided on; 0 = it creates one */
+    struct rules_event_record events[RULES_EVENTS_MAX]; /* sent if the write succeeds */
     uint32_t event_n;
-    bool approves;
+    bool approves;    /* a maintenance */
     bool releases;    /* takes the hook away from a Machine that is being deleted */
-    usec_t held_from; /* wall; then: since when it was held */
-    /* Of a survey: the labels of namespaces, packed, in `memory`. */
+    usec_t held_from; /* wall, with `releases`: since when the hook held the deletion */
+    /* IN_FLIGHT_DRAINED_CHECK: the labels of namespaces, packed, in `memory`. */
     struct map namespaces;
     uint32_t pages; /* that were asked for */
     bool paged;     /* all have come */
@@ -172,22 +190,22 @@ struct bridge {
     struct map by_cluster;    /* "namespace/cluster" → struct cluster_state */
     struct map by_node;       /* "namespace/cluster/node" → struct machine_state */
     struct map by_host;       /* "namespace/host" or a host's UID → struct machine_state */
-    uint32_t host_duplicates; /* berths that name a host and are not there: another one is */
+    uint32_t host_duplicates; /* Machines whose host is another Machine's in `by_host` */
     struct map by_uid;        /* a Machine's UID → struct machine_state */
     struct list dirty_clusters;
-    struct list in_flight; /* of struct in_flight */
-    struct prioqueue wake;
-    struct ratelimit connects;
+    struct list in_flight;     /* of struct in_flight */
+    struct prioqueue wake;     /* Machines by the time at which they are looked at again */
+    struct ratelimit connects; /* of all links */
     struct loop_timer turn;
-    struct loop_timer host_recheck; /* hosts that carry something of ours are looked at again, */
-    struct backoff host_backoff;    /* after what was to be done for them failed */
+    struct loop_timer host_recheck; /* looks again at hosts that carry annotations of ours */
+    struct backoff host_backoff;    /* of `host_recheck`, after a failure */
     struct arena tmp;               /* of one turn */
     struct buf path;
     struct buf body;
     struct buf key;
-    struct buf query;           /* of the Machines' supply */
-    uint32_t patches_in_flight; /* patches of Machines and hosts in flight */
-    bool acting;                /* it did in the last turn */
+    struct buf query;           /* of the informer of Machines */
+    uint32_t patches_in_flight; /* of Machines and hosts; at most BRIDGE_IN_FLIGHT_MAX */
+    bool acting;                /* it acted in the last turn */
     bool stopping;
     struct bridge_stats stats;
 };
@@ -196,7 +214,7 @@ struct bridge {
 void bridge_wake(struct bridge *b);
 /* It may decide and send at this instant. */
 bool bridge_may_act(const struct bridge *b);
-/* For a kind of the management cluster; the bridge fills in the client and who is told. */
+/* For a kind of the management cluster. Client, on_update, on_error and ctx are filled in here. */
 void bridge_init_informer(struct bridge *b, struct informer *informer,
                           struct informer_config config);
 #define METAL3_PREFIX STR("/apis/" METAL3_API_VERSION)
@@ -209,10 +227,10 @@ struct str bridge_path(struct bridge *b, struct str prefix, struct str namespace
 
 void machine_on_change(void *ctx, struct store_item *item, const void *before);
 void machine_on_gone(void *ctx, struct store_item *item);
-void machine_mark(struct machine_state *ms);
-/* Looks at it again then; the earliest time counts. */
+void machine_mark(struct machine_state *ms); /* the next turn decides it again */
+/* The Machine is decided again at that time; the earliest time counts. */
 void machine_wake_at(struct machine_state *ms, usec_t when);
-/* Members of its control plane that wait for each other are looked at. */
+/* Other members of its control plane that wait for an approval decide again. */
 void machine_mark_control_plane(struct machine_state *ms);
 const struct machine *machine_object(const struct machine_state *ms);
 /* It is the Machine that its Node belongs to. Of two that name one Node only the first is. */
@@ -231,7 +249,7 @@ const struct cluster *cluster_object(const struct cluster_state *cs);
 /* Whether this shard looks after it. */
 bool cluster_is_ours(const struct cluster_state *cs);
 void cluster_mark(struct cluster_state *cs);
-/* Looks at its Nodes again that no Machine claims: now, or after a failure a little later. */
+/* Looks again at Nodes that carry labels of ours: now, or after a failure a little later. */
 void cluster_recheck_nodes(struct cluster_state *cs);
 void cluster_recheck_nodes_later(struct cluster_state *cs);
 void cluster_mark_machines(struct cluster_state *cs);
@@ -239,17 +257,17 @@ void cluster_on_change(void *ctx, struct store_item *item, const void *before);
 void cluster_on_gone(void *ctx, struct store_item *item);
 void cluster_on_secret(void *ctx, struct store_item *item, const void *before);
 void cluster_on_secret_gone(void *ctx, struct store_item *item);
-/* Opens or closes its link, as its Machines want. */
+/* Opens its link if one of its Machines needs it; otherwise closes it. */
 void cluster_update_link(struct cluster_state *cs);
 /* Drops its link at once. */
 void cluster_disconnect(struct cluster_state *cs);
-/* A yard that nobody needs is freed. */
+/* Frees it if it has no Machines and its link is idle. */
 void cluster_free_if_idle(struct cluster_state *cs);
 
-/* ── the turn ──────────────────────────────────────────────────────────────────────────────── */
+/* ── the turn (bridge_turn.c) ──────────────────────────────────────────────────────────────── */
 
 void bridge_turn(void *ctx);
-/* What is known of a Machine and its Node at this instant; texts that are made live in `out`. */
+/* What is known of a Machine and its Node now; new texts live in `out`. */
 void machine_facts(struct machine_state *ms, struct arena *out, struct rules_facts *ret);
 
 /* What known bugs make of the facts and of the verdict (base/mutation.h); nothing without one. */
@@ -261,7 +279,7 @@ void mutate_power_facts(struct machine_state *ms, struct power_facts *facts,
 void mutate_power_verdict(struct bridge *b, const struct power_facts *facts,
                           struct power_verdict *verdict);
 
-/* ── drain rules ───────────────────────────────────────────────────────────────────────────── */
+/* ── MachineDrainRules (drain_rule_watch.c) ────────────────────────────────────────────────── */
 
 void drain_rule_watch_init(struct bridge *b);
 void drain_rule_watch_start(struct bridge *b, struct str path);
@@ -269,44 +287,47 @@ void drain_rule_watch_done(struct bridge *b);
 /* False: they cannot be listed, and `*ret_why` says what is missing. */
 bool drain_rule_watch_ready(const struct bridge *b, struct str *ret_why);
 
-/* The rulebook of a Machine's Node. */
+/* The drain rules that apply to a Machine's Node. */
 struct machine_drain_rules {
-    bool asked;         /* the Machine asks for something; otherwise there is none */
-    bool known;         /* so are the rules; */
+    bool asked;         /* the Machine asks its Node for something; otherwise the rest is empty */
+    bool known;         /* the MachineDrainRules are listed; */
     struct str trouble; /* otherwise why not, as a part of a sentence */
     struct drain_rules rules;
-    struct str text; /* of KEY_DRAIN_RULES; `.p` is NULL without one */
+    struct str text; /* the value of KEY_DRAIN_RULES; `.p` is NULL if they are not known */
 };
 void machine_drain_rules(const struct machine_state *ms, struct arena *out,
                          struct machine_drain_rules *ret);
 
-/* ── hosts ─────────────────────────────────────────────────────────────────────────────────── */
+/* ── BareMetalHosts (metal3.c) ─────────────────────────────────────────────────────────────── */
 
 void metal3_init(struct bridge *b);
-/* All that carry something of ours are looked at: soon, or after a failure a little later. They
- * are few, and the owner that one names need not name it. */
+/* Looks again at all hosts that carry annotations of ours: soon, or after a failure a little later.
+ * They are few. A host may name an owner that names another host, so the owner alone would not find
+ * it. */
 void metal3_recheck(struct bridge *b);
 void metal3_recheck_later(struct bridge *b);
-/* Adds what the host tells to the Machine's edits. */
+/* Adds the power of its host to the patch of a Machine, and marks the host. */
 void metal3_step_machine(struct machine_state *ms, struct meta_patch *machine);
+/* False: no host concerns the Machine. */
 bool metal3_facts(struct machine_state *ms, struct power_facts *ret);
-/* Switches off and on those that are to be looked at. */
+/* Decides the hosts that are marked: switches them off or on. */
 void metal3_step_hosts(struct bridge *b);
 
-/* ── routing ───────────────────────────────────────────────────────────────────────────────── */
+/* ── MaintenanceRequests (approval_routing.c) ──────────────────────────────────────────────── */
 
-void routing_new(struct cluster_state *cs); /* with its link */
+/* Made and freed with the link of the Cluster. */
+void routing_new(struct cluster_state *cs);
 void routing_free(struct cluster_state *cs);
 /* The connection ends. */
 void routing_disconnect(struct cluster_state *cs);
-/* What the rules are to know of it. */
+/* Adds what the rules have to know of MaintenanceRequests. */
 void routing_facts(const struct machine_state *ms, struct rules_facts *ret);
-/* Looks at what has come, before the Machines are. */
+/* Takes what the watch has brought; before the Machines of the turn are decided. */
 void routing_check(struct cluster_state *cs);
-/* Something has happened to that Node, or to its Machine. */
+/* The Node or its Machine has changed: its open MaintenanceRequests are looked at again. */
 void routing_mark_node(struct cluster_state *cs, struct str node);
-/* Asks, takes grants and gives them back; adds approvals to a verdict that has no edit of the
- * Node. */
+/* Creates, starts and completes MaintenanceRequests of a Machine. Adds approvals to the verdict, if
+ * that does not patch the Node otherwise. */
 void routing_step(struct machine_state *ms, const struct rules_facts *facts,
                   struct rules_verdict *verdict);
 /* A write of a MaintenanceRequest was answered; the rest is in_flight's. */
@@ -314,9 +335,9 @@ void routing_on_write(const struct in_flight *f, const struct api_reply *reply,
                       enum retry_verdict verdict);
 /* Opens or closes the watch. */
 void routing_update_watch(struct cluster_state *cs);
-/* The open plea of a Machine; NULL = none is known. Its item's name is the MaintenanceRequest's. */
+/* The open MaintenanceRequest of a Machine; NULL = none is known. */
 const struct store_item *routing_request(const struct machine_state *ms);
-/* The link is needed, whatever Machines there are. */
+/* A MaintenanceRequest may be open, so the link is needed even if no Machine needs it. */
 bool routing_needs_link(const struct cluster_state *cs);
 
 /* ── requests in flight (in_flight.c) ──────────────────────────────────────────────────────── */
@@ -363,7 +384,7 @@ void in_flight_drop_cluster(struct cluster_state *cs);
 void absence_check_start(struct machine_state *ms);
 void drained_check_start(struct machine_state *ms);
 
-/* ── telling ───────────────────────────────────────────────────────────────────────────────── */
+/* ── Events (bridge_events.c) ──────────────────────────────────────────────────────────────── */
 
 void bridge_event_for_machine(struct machine_state *ms, enum rules_event event, struct str note);
 void bridge_event_for_cluster(struct cluster_state *cs, enum rules_event event, struct str note);

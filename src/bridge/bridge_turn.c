@@ -1,10 +1,15 @@
+/*
+ * bridge_turn: one turn of the bridge. Nodes that have changed mark their Machines; each marked
+ * Machine is decided from its facts by the rules, and the difference is sent; then hosts, then
+ * links.
+ */
 #include "bridge/bridge_internal.h"
 #include "kinds/keys.h"
 #include "bridge/approval_route.h"
 
-/* ── what is known ─────────────────────────────────────────────────────────────────────────── */
+/* ── facts ─────────────────────────────────────────────────────────────────────────────────── */
 
-/* Only the Machine that its cluster's index names has a Node: two that claim one are a mistake. */
+/* Of two Machines that name one Node by mistake, only the owner in the index has it. */
 static const struct store_item *machine_node(const struct machine_state *ms)
 {
     struct link *link = ms->cluster->link;
@@ -31,7 +36,7 @@ static void machine_node_facts(struct machine_state *ms, struct rules_facts *ret
     routing_facts(ms, ret);
 }
 
-/* How long something has been so that is so now; at least a moment. */
+/* How long a used approval has been left over, at least 1 µs; 0 = it is not. */
 static usec_t machine_leftover_for(usec_t *since, bool leftover, usec_t now)
 {
     if (!leftover) {
@@ -44,8 +49,7 @@ static usec_t machine_leftover_for(usec_t *since, bool leftover, usec_t now)
     return MAX(now - *since, (usec_t)1);
 }
 
-/* Whether an approval is on the Machine, or on its way, or was and nobody knows what became of it.
- */
+/* The Machine is approved, an approval is in flight, or the reply to an approval was lost. */
 static bool machine_may_be_approved(const struct machine_state *ms)
 {
     bool unsure = ms->approval_version > 0 && ms->item->version <= ms->approval_version &&
@@ -102,7 +106,7 @@ void machine_facts(struct machine_state *ms, struct arena *out, struct rules_fac
 
 /* ── one Machine ───────────────────────────────────────────────────────────────────────────── */
 
-/* News that are true now are told when they become true, and again when they were not meanwhile. */
+/* An Event that is true now is sent when it becomes true, not in every turn. */
 static void machine_send_events(struct machine_state *ms, const struct rules_verdict *verdict)
 {
     uint32_t now = 0;
@@ -120,7 +124,7 @@ static void machine_send_events(struct machine_state *ms, const struct rules_ver
     ms->events_sent = now;
 }
 
-/* A patch goes to the Machine, if there is room for it. False: there is none now. */
+/* False: too many patches are in flight; the Machine stays marked. */
 static bool machine_send_patch(struct machine_state *ms, const struct rules_verdict *verdict,
                                const struct meta_patch *patch)
 {
@@ -139,8 +143,9 @@ static bool machine_send_patch(struct machine_state *ms, const struct rules_verd
     return true;
 }
 
-/* What a Node is asked is on the Machine first: whoever disables the Machine while nobody looks, or
- * while the answer is on its way, leaves a word that there is something to clean. */
+/* KEY_STATUS is written to the Machine before a request is written to the Node: if somebody
+ * disables the Machine meanwhile, or while no bridge runs, the status says that a Node is to be
+ * cleaned. */
 static bool machine_status_written(const struct machine_state *ms,
                                    const struct rules_verdict *verdict)
 {
@@ -161,7 +166,7 @@ static bool machine_status_written(const struct machine_state *ms,
     return true;
 }
 
-/* And it is taken away last. */
+/* KEY_STATUS is removed only when nothing is left to do at the Node. */
 static void machine_keep_status(const struct machine_state *ms, const struct rules_verdict *verdict,
                                 struct meta_patch *machine)
 {
@@ -193,7 +198,7 @@ static bool machine_decide(struct machine_state *ms)
     mutate_facts(ms, &facts, &options);
     rules_decide(&options, &facts, &b->tmp, &verdict);
     mutate_verdict(ms, &verdict);
-    /* What is on its way to the Node may be there to be cleaned when it arrives. */
+    /* A patch in flight may write a request to the Node that is to be removed afterwards. */
     bool keeps_link = verdict.keeps_link || ms->in_flight[IN_FLIGHT_NODE] != NULL;
     if (ms->keeps_link != keeps_link) {
         ms->keeps_link = keeps_link;
@@ -224,7 +229,7 @@ static bool machine_decide(struct machine_state *ms)
 
 /* ── Nodes ─────────────────────────────────────────────────────────────────────────────────── */
 
-/* A Node that no Machine of its own cluster claims, but that names one of another. */
+/* Warns of a Node that no Machine of its own cluster names, and that names one of another. */
 static void cluster_check_mismatch(struct cluster_state *cs, const struct store_item *item)
 {
     struct bridge *b = cs->bridge;
@@ -246,9 +251,9 @@ static void cluster_check_mismatch(struct cluster_state *cs, const struct store_
                                           STR_ARG(item->name), STR_ARG(buf_str(&b->key))));
 }
 
-/* Several Clusters may share one API server, and each link sees the Nodes of all. So a Node is left
- * alone unless it carries a request of ours whose Machine is gone, or has another Node; and where
- * some Machines are hidden by a filter, nobody can tell. */
+/* Several Clusters may share one API server, and each link sees the Nodes of all. So a Node is
+ * cleaned only if it carries a request whose Machine is gone or has another Node. With a filter the
+ * Machine may exist and not be seen, so nothing is cleaned. */
 static bool orphan_node_is_ours(const struct cluster_state *cs, const struct store_item *item)
 {
     const struct bridge *b = cs->bridge;
@@ -348,13 +353,13 @@ static void bridge_decide_machines(struct bridge *b)
     while ((item = store_take(&b->machines.store)) != NULL) {
         arena_reset(&b->tmp);
         if (!machine_decide(item->extra)) {
-            store_mark(&b->machines.store, item); /* an answer makes room and wakes the turn */
+            store_mark(&b->machines.store, item); /* the next reply wakes the turn */
             return;
         }
     }
 }
 
-/* Everything is looked at anew, by somebody who did not act until now. */
+/* This replica leads from now on: everything is decided anew. */
 static void bridge_start_acting(struct bridge *b)
 {
     MAP_EACH (&b->machines.store.items, entry) {
@@ -368,7 +373,7 @@ static void bridge_start_acting(struct bridge *b)
     }
 }
 
-/* Another one acts: it has its own links. */
+/* Another replica leads, with links of its own. */
 static void bridge_stop_acting(struct bridge *b)
 {
     MAP_EACH (&b->by_cluster, entry) {

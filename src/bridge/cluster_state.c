@@ -22,7 +22,7 @@ bool cluster_is_ours(const struct cluster_state *cs)
     }
     const struct cluster *cluster = cluster_object(cs);
     if (cluster == NULL) {
-        return config->shard == 0; /* somebody has to see to what a Cluster left behind */
+        return config->shard == 0; /* one shard has to release the Machines of a deleted Cluster */
     }
     return meta_hash(cluster->uid) % config->shards == config->shard;
 }
@@ -46,7 +46,7 @@ void cluster_mark_machines(struct cluster_state *cs)
 void cluster_recheck_nodes(struct cluster_state *cs)
 {
     if (cs->link == NULL || !link_fresh(cs->link)) {
-        return; /* a new connection brings all of them */
+        return; /* a new connection marks all Nodes */
     }
     MAP_EACH (&link_nodes(cs->link)->items, entry) {
         struct store_item *item = map_item_value(entry);
@@ -123,7 +123,7 @@ void cluster_on_gone(void *ctx, struct store_item *item)
     cluster_on_change(ctx, item, NULL);
 }
 
-/* The yard that a Secret's kubeconfig leads to; NULL = none. */
+/* The Cluster whose kubeconfig the Secret holds; NULL = none that is known. */
 static struct cluster_state *cluster_of_secret(struct bridge *b, struct str secret)
 {
     struct str name;
@@ -162,7 +162,7 @@ static void cluster_on_link_state(void *ctx, struct link *l)
     } else {
         cs->unreachable_since =
             cs->unreachable_since == 0 ? loop_now(b->loop) : cs->unreachable_since;
-        /* What two reads were to confirm is open again. */
+        /* Two live reads have to confirm the absence of a Node anew. */
         LIST_EACH (&cs->machines, link) {
             struct machine_state *ms = CONTAINER_OF(link, struct machine_state, link);
             ms->missed_at = 0;
@@ -259,14 +259,13 @@ void cluster_update_link(struct cluster_state *cs)
     wanted = wanted || routing_needs_link(cs);
     wanted = wanted && cluster != NULL && cluster->provisioned && cluster_is_ours(cs);
     if (cs->link != NULL && cluster != NULL && !str_eq(link_uid(cs->link), cluster->uid)) {
-        cluster_disconnect(
-            cs); /* another Cluster of the same name: nothing that was known is true of it */
+        cluster_disconnect(cs); /* another Cluster of the same name */
     }
     if (wanted && cs->link == NULL) {
         cluster_new_link(cs, cluster);
     }
     if (wanted && link_state(cs->link) == LINK_IDLE) {
-        cs->unreachable_since = loop_now(cs->bridge->loop); /* nobody missed it until now */
+        cs->unreachable_since = loop_now(cs->bridge->loop); /* it was not needed before */
     }
     if (wanted) {
         link_open(cs->link, urgent);

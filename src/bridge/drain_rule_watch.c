@@ -1,13 +1,13 @@
 /*
- * drain_rule_watch: the MachineDrainRules of the management cluster, and the rulebook that they are
- * for each Machine that asks for something.
+ * drain_rule_watch: watches the MachineDrainRules of the management cluster, and collects those
+ * that apply to a Machine whose Node is asked for something.
  */
 #include "bridge/bridge_internal.h"
 #include "bridge/drain_rule.h"
 
 /* ── what is watched ───────────────────────────────────────────────────────────────────────── */
 
-/* Machines whose Node is asked for something decide again; of one namespace, or of all. */
+/* Marks the Machines whose Node is asked for something; of one namespace, or of all (empty). */
 static void drain_rule_watch_mark(struct bridge *b, struct str namespace)
 {
     MAP_EACH (&b->by_cluster, entry) {
@@ -45,14 +45,14 @@ static int drain_rule_watch_status(const struct drain_rule_watch *k)
     return k->informer.failing ? k->informer.reflector.status : 0;
 }
 
-/* A list that is not allowed any more is not what the rules are now; one that merely fails is as
- * good as that of the Machines. */
+/* After a 403 the rules may have changed without our seeing it. With any other failure of the watch
+ * the last list counts, as it does for Machines. */
 static bool drain_rule_watch_known(const struct drain_rule_watch *k)
 {
     return k->absent || (k->informer.synced && drain_rule_watch_status(k) != 403);
 }
 
-/* Whether there are rules to go by has changed. */
+/* Marks the Machines if the rules became known, unknown or absent. */
 static void drain_rule_watch_update(struct bridge *b)
 {
     struct drain_rule_watch *k = &b->drain_rules;
@@ -77,7 +77,8 @@ static void drain_rule_watch_on_update(void *ctx)
     drain_rule_watch_update(b);
 }
 
-/* Once may be a server that has just begun; it is asked again and again all the same. */
+/* One 404 may come from a server that has just started; two, DRAIN_RULE_ABSENT apart, mean that the
+ * kind does not exist. The reflector goes on asking. */
 static void drain_rule_watch_on_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
@@ -143,7 +144,7 @@ static int drain_rule_watch_compare(const void *left, const void *right)
     return str_cmp((*a)->name, (*b)->name);
 }
 
-/* By namespace and name: those of one namespace stand together, and in the order that counts. */
+/* By namespace and name, which is the order in which Cluster API applies them. */
 static void drain_rule_watch_sort(struct drain_rule_watch *k)
 {
     if (k->sorted) {
@@ -160,7 +161,7 @@ static void drain_rule_watch_sort(struct drain_rule_watch *k)
     k->sorted = true;
 }
 
-/* Where the rules begin whose names begin so, or would. */
+/* The index of the first rule whose name is not before `prefix`. */
 static uint32_t drain_rule_watch_first(const struct drain_rule_watch *k, struct str prefix)
 {
     uint32_t low = 0;

@@ -1,15 +1,19 @@
+/*
+ * drained_check: whether a Node is cordoned and no pod is left that a drain would evict or wait
+ * for. Reads the Node, the namespaces if the drain rules ask for their labels, and the Node's pods.
+ */
 #include "bridge/bridge_internal.h"
 #include "drain/pod.h"
 #include "format/json_items.h"
 #include "format/label_pack.h"
 
-#define DRAINED_CHECK_PODS_MAX 500u /* a node has some hundred; one with more is not empty */
+#define DRAINED_CHECK_PODS_MAX 500u /* more than a node has; with more it counts as not drained */
 #define DRAINED_CHECK_NAMESPACES_PAGE 500u
-#define DRAINED_CHECK_PAGES_MAX 20u /* of namespaces; where there are more, nobody can tell */
-#define DRAINED_CHECK_BYTES_MAX ((size_t)8 * 1024 * 1024) /* of their labels, likewise */
+#define DRAINED_CHECK_PAGES_MAX 20u /* of namespaces; with more the check fails */
+#define DRAINED_CHECK_BYTES_MAX ((size_t)8 * 1024 * 1024) /* of their labels; likewise */
 
-/* `found` is what keeps the Node from counting as drained. NULL: the look was cut short, and what
- * the one before found is still all that is known. */
+/* `found` says why the Node does not count as drained. NULL: the check was cut short, and the
+ * result of the one before stays. */
 static void drained_check_end(struct in_flight *f, const struct err *found)
 {
     struct machine_state *ms = f->machine;
@@ -38,10 +42,10 @@ static void drained_check_explain(const char *what, const struct api_reply *repl
 
 /* ── pods ──────────────────────────────────────────────────────────────────────────────────── */
 
-/* Pods and what they are judged by. */
+/* What decides whether a pod may stay. */
 struct drained_check {
-    const struct drain_rules *rules; /* NULL: the Node is drained as any other */
-    const struct map *namespaces;    /* their labels, packed; NULL: nobody asks for them */
+    const struct drain_rules *rules; /* NULL: no MachineDrainRules, the Node is drained as usual */
+    const struct map *namespaces;    /* their labels, packed; NULL: no rule needs them */
 };
 
 /* Whether the first rule that matches the pod leaves it where it is. */
@@ -60,8 +64,8 @@ static bool rule_skips(const struct drained_check *s, struct str namespace,
            rule->behavior == DRAIN_RULE_SKIP;
 }
 
-/* Whether a drain leaves the pod where it is. What it waits for is not gone while the object
- * exists, and with a rulebook finished pods are taken away like others. */
+/* Whether a drain leaves the pod where it is. A pod that a drain waits for does not stay: it has to
+ * be gone. With MachineDrainRules finished pods are deleted, too. */
 static bool pod_stays(const struct drained_check *s, struct str namespace,
                       const struct drain_pod *pod)
 {
@@ -77,7 +81,8 @@ static bool pod_stays(const struct drained_check *s, struct str namespace,
     return rule_skips(s, namespace, pod);
 }
 
-/* 0 when a drain would take nothing away; also an error when that cannot be told. */
+/* 0: a drain would evict no pod and wait for none. An error: it would, or the list is incomplete.
+ */
 static int drained_check_find_pod(const struct drained_check *s, struct str body, struct err *err)
 {
     CLEANUP(arena_done)
@@ -108,7 +113,8 @@ static int drained_check_find_pod(const struct drained_check *s, struct str body
                : err_set(err, ERR_LIMIT, "it has more than %u pods", DRAINED_CHECK_PODS_MAX);
 }
 
-/* The book as it is now: while rules are not known, or cannot be used, nothing is drained. */
+/* With the rules as they are now. While they are not known, or cannot be used, nothing counts as
+ * drained. */
 static int drained_check_read_pods(struct in_flight *f, struct str body, struct err *err)
 {
     CLEANUP(arena_done)
@@ -172,7 +178,7 @@ static int drained_check_read_namespaces(struct in_flight *f, struct str body, s
         }
         struct str *kept = ARENA_NEW(&f->memory, struct str);
         *kept = label_pack_keep(jval_at(object, "metadata.labels"), &f->memory);
-        /* One that came before is the same one, of the page before. */
+        /* A namespace that came twice, on two pages, is the same. */
         (void)map_put(&f->namespaces, jval_str(jval_at(object, "metadata.name")), kept);
     }
     const struct jval *metadata = NULL;

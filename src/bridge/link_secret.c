@@ -1,3 +1,7 @@
+/*
+ * link_secret: reads the kubeconfig Secret of a workload cluster, and looks whether the Secret has
+ * changed. All links share one rate limit for that.
+ */
 #include "base/base64.h"
 #include "bridge/link_internal.h"
 #include "format/json.h"

@@ -1,3 +1,7 @@
+/*
+ * link_token: gets a ServiceAccount token with the administrator's kubeconfig (workload_token.h),
+ * and another one before it ends.
+ */
 #include "bridge/link_internal.h"
 
 /* Those that begin together do not come back for a token together. */

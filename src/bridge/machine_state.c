@@ -48,7 +48,7 @@ struct machine_state *machine_of_request(const struct bridge *b, struct str requ
 
 /* ── which Node and which host belong to a Machine ─────────────────────────────────────────── */
 
-/* Another one that names the same Node: of the same cluster, since each has its own. */
+/* Another Machine that names the same Node; it is of the same cluster. */
 static struct machine_state *machine_same_node(const struct machine_state *ms, struct str key)
 {
     LIST_EACH (&ms->cluster->machines, link) {
@@ -60,12 +60,12 @@ static struct machine_state *machine_same_node(const struct machine_state *ms, s
     return NULL;
 }
 
-/* Another one that names the same host, of whatever cluster. */
+/* Another Machine, of any cluster, that names the same host. */
 static struct machine_state *machine_same_host(const struct machine_state *ms, struct str key)
 {
     struct bridge *b = ms->bridge;
     if (b->host_duplicates == 0) {
-        return NULL; /* as it should be, and then nobody is looked for among all of them */
+        return NULL; /* the normal case, without a search through all Machines */
     }
     MAP_EACH (&b->machines.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
@@ -83,7 +83,7 @@ bool machine_owns_node(const struct machine_state *ms)
     return ms->node_key.n > 0 && map_find(&ms->bridge->by_node, buf_str(&ms->node_key)) == ms;
 }
 
-/* Takes a Machine out of an index; another one that was kept out of its place gets it. */
+/* Takes a Machine out of an index. Another Machine that names the same Node or host takes over. */
 static void machine_unindex(struct machine_state *ms, struct map *index, struct buf *key)
 {
     struct bridge *b = ms->bridge;
@@ -114,7 +114,7 @@ static void machine_index(struct machine_state *ms, struct map *index, const str
     }
 }
 
-/* The Node's next look finds that it has no Machine any more. */
+/* The Node is looked at in the next turn, which finds that it has no Machine any more. */
 static void machine_mark_old_node(struct machine_state *ms, struct str node)
 {
     struct link *link = ms->cluster->link;
@@ -150,7 +150,7 @@ static void machine_reindex(struct machine_state *ms, const struct machine *befo
     }
     if (b->config.metal3 && (before == NULL || !str_eq(before->provider_id, m->provider_id))) {
         if (before != NULL) {
-            metal3_recheck(b); /* perhaps the one before is switched off for this Machine */
+            metal3_recheck(b); /* the host before may be switched off for this Machine */
         }
         machine_unindex(ms, &b->by_host, &ms->host);
         struct metal3_id host = metal3_id_parse(m->provider_id);
@@ -163,7 +163,7 @@ static void machine_reindex(struct machine_state *ms, const struct machine *befo
     }
 }
 
-/* ── berths ────────────────────────────────────────────────────────────────────────────────── */
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
 static struct machine_state *machine_state_new(struct bridge *b, struct store_item *item)
 {
@@ -192,7 +192,7 @@ static void machine_state_free(struct machine_state *ms)
     machine_unindex(ms, &b->by_node, &ms->node_key);
     routing_mark_node(cs, m->node);
     if (b->config.metal3) {
-        metal3_recheck(b); /* perhaps one is switched off, for nobody now */
+        metal3_recheck(b); /* a host may be switched off for this Machine */
     }
     machine_unindex(ms, &b->by_host, &ms->host);
     if (map_find(&b->by_uid, m->uid) == ms) {
@@ -228,8 +228,8 @@ void machine_on_change(void *ctx, struct store_item *item, const void *before)
     const struct machine *was = before;
     struct machine_state *ms = item->extra;
     if (ms != NULL && (!str_eq(was->cluster, m->cluster) || !str_eq(was->uid, m->uid))) {
-        /* Another Machine under the same name, whose deletion was not seen. What is left of the one
-         * before is forgotten while it is still what the berth knows. */
+        /* Another Machine of the same name; the deletion of the one before was not seen. Its state
+         * is freed while item->object is still the old Machine, by which the indexes know it. */
         item->object = (void *)(uintptr_t)was;
         machine_state_free(ms);
         item->object = (void *)(uintptr_t)m;

@@ -1,7 +1,11 @@
+/*
+ * metal3: finds the BareMetalHost of a Machine and the Machine of a host, and sends what
+ * metal3_power.c decides.
+ */
 #include "bridge/bridge_internal.h"
 
-/* While a host waits for its Node to be drained; and how long that counts when it could not be
- * switched off at once: the Node may be in use again. */
+/* How often the Node is read while a host waits for its drain; and for how long "drained" counts:
+ * after that the Node may be in use again. */
 #define DRAINED_CHECK_EVERY SECONDS(15)
 
 /* The host that a Machine's provider id names; NULL = none, or it is not known. */
@@ -50,8 +54,8 @@ void metal3_recheck_later(struct bridge *b)
     }
 }
 
-/* A Machine that the host itself names as its consumer, where the first who names the host is not
- * that one: two name it by mistake, so this is not done often. */
+/* The Machine that the host's consumerRef names. Searches all Machines: needed only if two name the
+ * host by mistake, and the one in the index is not the consumer. */
 static struct machine_state *metal3_find_consumer(struct bridge *b, const struct metal3_host *host)
 {
     MAP_EACH (&b->machines.store.items, entry) {
@@ -63,7 +67,7 @@ static struct machine_state *metal3_find_consumer(struct bridge *b, const struct
     return NULL;
 }
 
-/* The Machine whose verdict counts for a host; NULL = none. */
+/* The Machine that decides about a host; NULL = none. */
 static struct machine_state *metal3_find_machine(struct bridge *b, const struct store_item *item)
 {
     const struct metal3_host *host = item->object;
@@ -79,7 +83,7 @@ static struct machine_state *metal3_find_machine(struct bridge *b, const struct 
     return consumer != NULL ? consumer : ms;
 }
 
-/* Whoever names it looks at it again; where two name one, all of them are asked. */
+/* Marks the Machines that name a host; if two name one host anywhere, all Machines are searched. */
 static void metal3_mark_machines(struct bridge *b, struct str name, const struct metal3_host *host)
 {
     struct machine_state *const known[] = {
@@ -103,8 +107,8 @@ static void metal3_mark_machines(struct bridge *b, struct str name, const struct
     }
 }
 
-/* What it says of its power goes to its Machine. Another one of the same name, whose deletion was
- * not seen, is not the one that a UID named. */
+/* The Machine shows the power of its host. If the UID has changed, it is another host of the same
+ * name, and Machines that named the old one by its UID have to know. */
 static void metal3_on_change(void *ctx, struct store_item *item, const void *before)
 {
     const struct metal3_host *was = before;
@@ -115,7 +119,6 @@ static void metal3_on_change(void *ctx, struct store_item *item, const void *bef
     }
 }
 
-/* And is not true any more of a host that is not there. */
 static void metal3_on_gone(void *ctx, struct store_item *item)
 {
     metal3_mark_machines(ctx, item->name, item->object);
@@ -146,8 +149,8 @@ static void metal3_collect_facts(struct machine_state *ms, const struct metal3_h
     };
 }
 
-/* A Machine whose verdict does not count, or whose host is not there, may still have to take back
- * what it says of one. */
+/* A Machine that does not decide about its host, or whose host does not exist, may still carry
+ * KEY_POWER, which is to be removed. */
 bool metal3_facts(struct machine_state *ms, struct power_facts *ret)
 {
     const struct store_item *item = ms->bridge->hosts.synced ? metal3_find_host(ms) : NULL;
@@ -159,7 +162,7 @@ bool metal3_facts(struct machine_state *ms, struct power_facts *ret)
     return true;
 }
 
-/* `at` is NULL where no Machine has a say. */
+/* `ms` is NULL if no Machine decides about the host. */
 static void metal3_decide(struct bridge *b, struct machine_state *ms, struct power_facts *facts,
                           struct power_verdict *ret)
 {
@@ -187,7 +190,7 @@ void metal3_step_machine(struct machine_state *ms, struct meta_patch *machine)
     }
 }
 
-/* Whether the Node is drained is looked at only while a host waits for that. */
+/* The Node is read only while its host waits for the drain. */
 static void metal3_check_drained(struct machine_state *ms, const struct power_facts *facts)
 {
     struct bridge *b = ms->bridge;
@@ -213,8 +216,8 @@ static void metal3_check_drained(struct machine_state *ms, const struct power_fa
     drained_check_start(ms);
 }
 
-/* Its Machine looks again at the host that it names; at another one it has switched off nobody
- * would. */
+/* The Machine marks the host that it names. Another host, switched off for this Machine before, is
+ * found by metal3_recheck_later. */
 static void metal3_postpone(const struct machine_state *ms, const struct store_item *item)
 {
     if (metal3_find_host(ms) != item) {
@@ -230,13 +233,13 @@ static void metal3_step_host(struct bridge *b, struct store_item *item)
     struct power_verdict verdict;
     bool marked = host->reboot || host->owner.p != NULL;
     if (ms == NULL && (!marked || b->config.shard != 0 || b->config.watch_filter.n > 0)) {
-        return; /* a filter may hide the Machine that it is switched off for */
+        return; /* with a filter the owner may exist and not be seen */
     }
     if (ms != NULL && !cluster_is_ours(ms->cluster)) {
         return;
     }
     if (ms != NULL && ms->in_flight[IN_FLIGHT_HOST] != NULL) {
-        metal3_postpone(ms, item); /* an answer marks it again */
+        metal3_postpone(ms, item); /* the reply marks the Machine */
         return;
     }
     if (ms != NULL) {
@@ -257,7 +260,7 @@ void metal3_step_hosts(struct bridge *b)
 {
     struct store_item *item;
     if (!b->hosts.synced) {
-        return; /* without its kind, or its list, nobody knows what is switched off */
+        return; /* without a complete list nobody knows which hosts are switched off */
     }
     if (!client_open(&b->client)) {
         loop_timer_pull(&b->turn, client_open_at(&b->client));
