@@ -13,7 +13,7 @@ struct approval_slot {
     struct str label;
     struct str note;
     const char *reason;
-    uint32_t match; /* the one for `request`; NOBODY */
+    uint32_t match; /* the MaintenanceRequest for `request`; NO_MATCH */
 };
 
 static struct str slot_deletion_request(const struct approval_facts *f)
@@ -35,13 +35,13 @@ static struct str slot_maintenance_request(const struct approval_facts *f)
     return there ? p->maintenance_request : STR_NONE;
 }
 
-/* Of this Node, by the bridge, and not over: a grant for another one is nobody's here. */
+/* The MaintenanceRequest is for this Node, by the bridge, and not over. */
 static bool approval_counts(const struct approval_facts *f, uint32_t i)
 {
     return workload_request_is_open(f->requests[i]) && str_eq(f->requests[i]->target, f->name);
 }
 
-/* The plea that has come furthest; the others of that request are too many. */
+/* The MaintenanceRequest that has come furthest; others for that request are completed. */
 static uint32_t slot_find_request(const struct approval_facts *f, struct str request)
 {
     uint32_t best = NO_MATCH;
@@ -76,8 +76,8 @@ static void slots_read(const struct approval_facts *f, struct approval_slot slot
         slots[0].request = slot_deletion_request(f);
         slots[1].request = slot_maintenance_request(f);
     }
-    /* A maintenance that nobody has begun would never be: the Machine is going. One that goes on is
-     * waited for: a node has one grant at a time. */
+    /* A maintenance that is not approved yet is not asked for: the Machine is being deleted. One
+     * that has begun has to end first: a node has one grant at a time. */
     if (slots[0].request.n > 0 && !rules_approved(f->machine)) {
         slots[1].request = STR_NONE;
     }
@@ -86,7 +86,7 @@ static void slots_read(const struct approval_facts *f, struct approval_slot slot
     }
 }
 
-/* The approval is there if and only if its grant is held. One that names nobody is not ours. */
+/* The approval is there if and only if its grant is held. One that names no request is not ours. */
 static void slot_patch(const struct approval_facts *f, const struct approval_slot *slot,
                        struct meta_patch *e)
 {
@@ -102,8 +102,8 @@ static void slot_patch(const struct approval_facts *f, const struct approval_slo
     }
 }
 
-/* What is not needed any more is given back before anything new is asked for, but not while its
- * approval is still on the Node. */
+/* A MaintenanceRequest that is not needed any more is completed before a new one is created, but
+ * not while its approval is still on the Node. */
 static bool must_complete(const struct approval_facts *f, const struct approval_slot slots[2],
                           uint32_t i)
 {

@@ -48,7 +48,7 @@ struct bridge_config {
     void *ctx;
 };
 
-/* The doors, the log and the registry are borrowed; `log` and `metrics` may be NULL. */
+/* All pointers are borrowed; `log` and `metrics` may be NULL. */
 struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
                           struct metrics *metrics, const struct bridge_config *config);
 /* The orderly end: acts no more, gives the Lease back, then calls on_stopped. */

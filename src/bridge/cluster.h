@@ -10,7 +10,7 @@ struct cluster {
     bool paused; /* spec.paused, or its annotation */
     bool deleting;
     bool provisioned;  /* its infrastructure is there: it can have a kubeconfig */
-    struct str labels; /* packed (labels.h) */
+    struct str labels; /* packed (label_pack.h) */
 };
 
 /* Its ctx is not used. Items are named "namespace/name". */

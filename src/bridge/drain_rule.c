@@ -36,13 +36,13 @@ static int drainrule_read_machines(const struct jval *machines, struct arena *ou
     return 0;
 }
 
-/* All that decisions see of it: an error alone, or whom it means and what it is in a book. */
+/* All that decisions use, as one text to compare: the error, or the rule and its selectors. */
 static void drainrule_describe(struct drainrule *rule, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    const struct drain_rules book = { .rules = &rule->rule, .n = 1, .error = rule->error };
-    drain_rules_print(&book, &text);
+    const struct drain_rules alone = { .rules = &rule->rule, .n = 1, .error = rule->error };
+    drain_rules_print(&alone, &text);
     for (uint32_t i = 0; rule->error.n == 0 && i < rule->n; i++) {
         buf_add_char(&text, '\n');
         selector_print(&rule->machines[i].machines, &text);
@@ -64,8 +64,8 @@ static int drainrule_project(void *ctx UNUSED, const struct jval *object, struct
         r = drain_rule_read(rule->name, spec, out, &rule->rule, &wrong);
     }
     if (r < 0) {
-        /* A long message is cut, and half a character would not be what the server keeps: the Node
-         * would be set right for ever. */
+        /* A long message is cut. The server would replace half a character, and the bridge would
+         * write the annotation of the Node again and again. */
         struct str text = str_from(wrong.msg);
         rule->error = arena_str(out, str_sub(text, 0, utf8_find_invalid(text)));
     }

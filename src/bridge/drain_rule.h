@@ -1,6 +1,6 @@
 /*
- * drain_rule: what decisions use of a MachineDrainRule, v1beta1 and v1beta2 alike, and the rulebook
- * (drain/drain_rules.h) that the rules of a namespace are for one Machine.
+ * drain_rule: what decisions use of a MachineDrainRule, v1beta1 and v1beta2 alike, and which rules
+ * of a namespace apply to one Machine (as drain/drain_rules.h has them).
  *
  * A rule that cannot be read is kept together with its error: Cluster API then fails every drain of
  * the namespace, whichever Machines the rule may mean.
@@ -22,13 +22,13 @@ struct drainrule {
     uint32_t n; /* 0: all Machines are meant */
     struct drain_rule rule;
     struct str error; /* why it cannot be used; empty = it can */
-    struct str text;  /* all of it, to tell one from another */
+    struct str text;  /* all of the rule, to compare two */
 };
 
 /* Its ctx is not used. Items are named "namespace/name". */
 extern const struct store_kind drainrule_kind;
 
-/* Whose rulebook it is: labels of a Machine and of its Cluster, packed (labels.h). */
+/* The labels of a Machine and of its Cluster, packed (label_pack.h). */
 struct drainrule_case {
     struct str machine;
     struct str cluster;

@@ -1,7 +1,7 @@
 #include "base/alloc.h"
 #include "bridge/link_internal.h"
 
-#define LINK_STABLE SECONDS(15) /* who was fresh for so long has begun anew when it breaks */
+#define LINK_STABLE SECONDS(15) /* after so long a break does not add to the back-off before */
 #define LINK_CONNECT_BASE MSECONDS(20)
 #define LINK_CONNECT_MAX SECONDS(1)
 
@@ -23,7 +23,7 @@ static const unsigned link_transitions[] = {
 
 static void link_on_timer(void *ctx);
 
-/* ── a life ────────────────────────────────────────────────────────────────────────────────── */
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
 static void link_store_on_gone(void *ctx, struct store_item *item);
 
@@ -102,7 +102,7 @@ void link_wake(struct link *l)
     loop_timer_pull(&l->timer, loop_now(l->loop));
 }
 
-/* A time that is not 0, which means none. */
+/* Never 0, which means no time. */
 static usec_t link_now(const struct link *l)
 {
     return MAX(loop_now(l->loop), (usec_t)1);
@@ -136,15 +136,15 @@ void link_on_secret(struct link *l, uint64_t version)
     l->secret_watched =
         version != 0; /* what comes in its place may be of a type that is not watched */
     l->secret_seen = version;
-    /* Told again of what was seen already, although a newer one was read since: the watch of the
-     * Secrets is behind, and to read once more would bring nothing. */
+    /* The version that was shown before, although a newer one was read since: the watch of the
+     * Secrets is late, and reading again would bring nothing new. */
     if (changed && version != l->version) {
         l->secret_changed = true;
         link_wake(l);
     }
 }
 
-/* ── what is noted ─────────────────────────────────────────────────────────────────────────── */
+/* ── callbacks of the reflector ────────────────────────────────────────────────────────────── */
 
 /* There is a connection that can break. */
 static bool link_connected(const struct link *l)
@@ -222,8 +222,8 @@ static bool link_on_synced(void *ctx, uint64_t version)
         l->synced = true;
         link_recovered(l);
     } else {
-        /* Everything was forgotten. To say so little of the Nodes would be to say that they are
-         * gone, so it is not fresh from this moment on. */
+        /* The store is empty now. A fresh link would say that all Nodes are gone, so the link is
+         * not fresh from now on. */
         struct err err = { 0 };
         (void)err_set(&err, ERR_GONE, "the cluster's versions have gone backwards");
         link_fail(l, LINK_BREAK_FAILED, &err);
@@ -231,8 +231,8 @@ static bool link_on_synced(void *ctx, uint64_t version)
     return taken;
 }
 
-/* True for failures of a streamed list after which the reflector knows to ask for pages instead.
- * They are within LINK_LISTING_MAX, too. */
+/* True: a streamed list failed, and the reflector asks for pages instead. LINK_LISTING_MAX counts
+ * for both together. */
 static bool link_falls_back_to_pages(struct link *l)
 {
     bool learns = l->reflector.short_ends > l->short_ends && l->reflector.opened;
@@ -240,10 +240,9 @@ static bool link_falls_back_to_pages(struct link *l)
     return learns;
 }
 
-/* While it watches, the reflector goes on by itself, and the Nodes are what the cluster said a
- * moment ago, at most LINK_TROUBLE_MAX: so it stays fresh until then. That is true of the list
- * after a 410 too: the store keeps what it has until the new one is complete, decisions on it are
- * sent with its versions, and it, too, must be complete within LINK_TROUBLE_MAX. */
+/* While the link watches, the reflector goes on by itself after an error, and the link stays fresh
+ * for LINK_TROUBLE_MAX at most. The same counts for a new list after a 410: the store keeps the
+ * Nodes until that list is complete, and decisions on them are sent with their versions. */
 static void link_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 {
     struct link *l = ctx;
@@ -267,14 +266,14 @@ static void link_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 static void link_on_well(void *ctx)
 {
     struct link *l = ctx;
-    if (!l->listing && l->broken == LINK_BREAK_NONE) { /* one line of a list is not the list */
+    if (!l->listing && l->broken == LINK_BREAK_NONE) { /* the list has to be complete first */
         link_recovered(l);
     }
 }
 
 /* ── states ────────────────────────────────────────────────────────────────────────────────── */
 
-/* Somebody else may watch something over it, too. */
+/* The user of the link may watch another kind with its client. */
 static void link_notify_hang_up(struct link *l)
 {
     if (l->api != NULL && l->config.on_hang_up != NULL) {
@@ -282,8 +281,8 @@ static void link_notify_hang_up(struct link *l)
     }
 }
 
-/* It does not watch any more, and knows nothing. Only from the timer, where no callback of the
- * reflector is under way. */
+/* Ends the watch and empties the store. Only from the timer, where no callback of the reflector is
+ * on the stack. */
 static void link_unwatch(struct link *l)
 {
     link_notify_hang_up(l);
@@ -307,7 +306,7 @@ static void link_hang_up(struct link *l)
     l->token.renew_at = 0;
 }
 
-/* Once for each time of trouble, however often it is tried. */
+/* Logs once until the link is fresh again, however often it tries. */
 static void link_warn(struct link *l)
 {
     if (!l->warned) {
@@ -339,8 +338,9 @@ static void link_connect(struct link *l, struct api *api)
                    });
 }
 
-/* From one door to the next, of the same cluster: what is known stays known while it is listed
- * again, and that is to be complete as soon as after a 410. Only from the timer, as above. */
+/* Moves to the connection with the new token, of the same cluster. The store stays while the Nodes
+ * are listed again, and that list has to be complete as soon as one after a 410. Only from the
+ * timer, as above. */
 static void link_switch_api(struct link *l)
 {
     link_notify_hang_up(l);
@@ -362,7 +362,7 @@ static void link_enter_watching(struct link *l)
              KV_STR("cluster", l->config.cluster), KV_I64("nodes", store_count(&l->store)));
 }
 
-/* When the cluster wants to be asked again. */
+/* Not before the time at which the cluster wants to be asked again (429). */
 static usec_t link_open_at(const struct link *l)
 {
     usec_t at = l->api != NULL ? client_open_at(&l->client) : 0;
@@ -383,7 +383,7 @@ static void link_enter(struct link *l, enum link_state state)
             l->denied_before = false;
         }
         l->unreachable_since = l->wanted ? link_now(l) : 0;
-        l->urgent = l->wanted; /* who was fresh goes before those who never were */
+        l->urgent = l->wanted; /* a link that was fresh connects before those that never were */
     }
     l->state = state;
     l->since = now;
@@ -402,7 +402,7 @@ static void link_enter(struct link *l, enum link_state state)
     case LINK_RESOLVING:
         link_hang_up(l);
         backoff_reset(&l->connect_backoff);
-        /* Whatever is the reason, a Secret that changes all the time included. */
+        /* For every reason: a Secret may change all the time. */
         l->connect_at = l->tried_at > 0 ? l->tried_at + LINK_BACKOFF_BASE : 0;
         break;
     case LINK_GRANTING:
@@ -414,8 +414,6 @@ static void link_enter(struct link *l, enum link_state state)
         link_enter_watching(l);
         break;
     case LINK_BACKOFF: {
-        /* Waits come from the upper half of what they may be, as everywhere in the house: that
-         * spreads those who failed together enough, and nobody comes back at once. */
         l->retry_at = MAX(now + backoff_next(&l->backoff, loop_random(l->loop)), open_at);
         link_warn(l);
         link_hang_up(l);
@@ -437,8 +435,8 @@ static void link_give_up(struct link *l, enum link_break why)
     link_enter(l, LINK_BACKOFF);
 }
 
-/* A 401 may only mean that the Secret has a newer password: it is read again at once, but not for
- * ever. */
+/* A 401 may mean that the Secret has newer credentials: it is read again at once, but after a
+ * second 401 in a row with a back-off. */
 static void link_handle_break(struct link *l)
 {
     enum link_break why = l->broken;
@@ -458,7 +456,7 @@ static void link_resolve(struct link *l)
         link_secret_request(l);
         return;
     }
-    bool found = l->text.n > 0; /* otherwise the trouble is known */
+    bool found = l->text.n > 0; /* otherwise `trouble` says why not */
     l->answered = false;
     if (found && l->config.manage && link_token_start(l, &l->trouble)) {
         link_enter(l, LINK_GRANTING);
@@ -558,7 +556,7 @@ static void link_step(struct link *l)
     }
 }
 
-/* When the state itself has something to do; notes pull the timer. */
+/* When the state has something to do by itself. Callbacks pull the timer. */
 static usec_t link_due(const struct link *l)
 {
     switch (l->state) {
@@ -586,7 +584,7 @@ static usec_t link_due(const struct link *l)
     return USEC_NEVER;
 }
 
-/* ── telling ───────────────────────────────────────────────────────────────────────────────── */
+/* ── callbacks to the user of the link ─────────────────────────────────────────────────────── */
 
 static bool link_notify_state(struct link *l, const bool *freed)
 {
@@ -618,7 +616,7 @@ static bool link_notify_gone(struct link *l, const bool *freed)
 static void link_notify(struct link *l)
 {
     bool freed = false;
-    /* Whoever is told may free the link; the flag is looked at before anything else of it. */
+    /* A callback may free the link; `freed` is checked before the link is used again. */
     l->freed = &freed; /* cppcheck-suppress autoVariables */
     if (!link_notify_state(l, &freed) || !link_calls_notify(l, &freed)) {
         return;
@@ -651,7 +649,7 @@ static void link_on_timer(void *ctx)
     link_notify(l);
 }
 
-/* ── looking ───────────────────────────────────────────────────────────────────────────────── */
+/* ── what others may see ───────────────────────────────────────────────────────────────────── */
 
 struct str link_uid(const struct link *l)
 {

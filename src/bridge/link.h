@@ -7,18 +7,19 @@
  *     IDLE → RESOLVING → LISTING → WATCHING        any failure → BACKOFF → RESOLVING
  *     RESOLVING → GRANTING → LISTING               with `manage`
  *     GRANTING, LISTING, WATCHING → RESOLVING      on 401, and when the Secret has changed
- *     any → CLOSING → IDLE                         when nobody wants it any more
+ *     any → CLOSING → IDLE                         when it is not needed any more
  *
  * Every attempt begins with one read of the Secret, so a new certificate, address or password is
  * found without a special case. While the link watches it is *fresh*: what its store says of a
  * Node is what the cluster said a moment ago. In any other state nothing is known.
  *
- * The Secret's text is wiped when the door is made. With `manage` that door, the administrator's,
- * is used for a warrant alone (warrant.h): the text stays until the token is there, the door with
- * the token is made of both, and the administrator's is hung up. Lists, watches and requests go
- * through the token's door. Before a token ends a link that watches reads the Secret again, gets
- * another token in the same way, and moves over to its door: a new list begins there, and the link
- * stays fresh as it does after a 410. As long as that fails it goes on with the token that it has.
+ * The text of the kubeconfig is wiped when the connection is made. With `manage` the
+ * administrator's connection is used only to get a token (workload_token.h). The text stays until
+ * the token is there; the connection with the token is made of both, and the administrator's is
+ * closed. Lists, watches and requests go through the token's connection. Before the token ends, a
+ * link that watches reads the Secret again, gets another token in the same way, and moves over to a
+ * connection with that: a new list begins, and the link stays fresh as it does after a 410. As long
+ * as the renewal fails, the link goes on with the token that it has.
  */
 #pragma once
 
@@ -35,7 +36,7 @@
 #define LINK_NODES_MAX 20000u         /* more than any cluster has; a hostile one stops here */
 #define LINK_PAGE 500u
 #define LINK_LISTING_MAX SECONDS(60)  /* a list that drips longer than that is given up */
-#define LINK_GRANTING_MAX SECONDS(60) /* so long the administrator's door may be open */
+#define LINK_GRANTING_MAX SECONDS(60) /* for the administrator's connection */
 #define LINK_SILENCE_MAX SECONDS(90)  /* bookmarks come every minute */
 #define LINK_TROUBLE_MAX SECONDS(15)  /* a watch that cannot be opened again for so long is lost */
 #define LINK_BACKOFF_BASE SECONDS(1)
@@ -88,12 +89,13 @@ struct link_config {
 struct link *link_new(const struct link_config *config);
 void link_free(struct link *l); /* like a crash: nobody is called any more; accepts NULL */
 
-/* Wanted from now on. `hurry`: goes before others that wait for their turn to connect. */
+/* Needed from now on. `urgent`: connects before other links that wait for their turn. */
 void link_open(struct link *l, bool urgent);
-/* Not wanted any more: what is in flight may end, then all memory is given back. */
+/* Not needed any more: requests in flight may end, then all memory is given back. */
 void link_close(struct link *l);
-/* The Secret's metadata were seen in this version; 0 = it is gone. Another one than was read last
- * makes it read again, at once. Until it is gone, the link does not read again by itself. */
+/* The watch of Secrets has shown this version; 0 = the Secret is gone. If it is another version
+ * than the link has read, the link reads the Secret again at once. While the watch shows the
+ * Secret, the link does not read it every LINK_REREAD. */
 void link_on_secret(struct link *l, uint64_t version);
 
 struct str link_uid(const struct link *l); /* of its Cluster */
@@ -101,15 +103,15 @@ enum link_state link_state(const struct link *l);
 bool link_fresh(const struct link *l);
 /* Since when it is wanted and not fresh, without a break (monotonic); 0 = it is fresh, or idle. */
 usec_t link_unreachable_since(const struct link *l);
-/* The Nodes (peer.h), as of the present connection: it is empty when a new one begins. */
+/* The Nodes (workload_node.h) of the present connection; empty when a new one begins. */
 struct store *link_nodes(struct link *l);
-/* Its side of the connection, for a watch of something else: until on_hang_up, or until it is
- * freed. NULL = it is not fresh. */
+/* The client of the connection, to watch another kind: valid until on_hang_up, or until the link is
+ * freed. NULL = the link is not fresh. */
 struct client *link_client(struct link *l);
 
-/* Sends when its turn comes, from when its timeout counts; answered once from the loop, unless it
- * is cancelled: by the cluster, or with status 0 when the link breaks, is not fresh, or has too
- * many that wait. A 401 breaks it. */
+/* Sends the request when its turn comes; its timeout counts from then. on_reply is called once,
+ * from the loop, unless the call is cancelled: with the cluster's reply, or with status 0 when the
+ * link breaks, is not fresh, or has too many requests that wait. A 401 breaks the link. */
 struct link_call *link_send(struct link *l, const struct api_request *request,
                             api_on_reply on_reply, void *ctx);
 void link_cancel(struct link_call *call); /* accepts NULL */

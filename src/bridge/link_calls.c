@@ -92,7 +92,7 @@ void link_cancel(struct link_call *call)
     }
 }
 
-/* Whoever asked is told last: after that there may be no link any more. */
+/* Calls back last: the callback may free the link. */
 static void link_call_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct link_call *c = ctx;
@@ -100,7 +100,7 @@ static void link_call_on_reply(void *ctx, const struct api_reply *reply)
     api_on_reply on_reply = c->on_reply;
     void *on_reply_ctx = c->ctx;
     c->call = NULL;
-    (void)client_note(&l->client, c->request.verb, reply); /* the verdict is the caller's affair */
+    (void)client_note(&l->client, c->request.verb, reply); /* the caller judges the reply */
     link_call_free(c);
     if (reply->status == 401) {
         struct err err = { 0 };
@@ -117,7 +117,7 @@ usec_t link_calls_at(struct link *l)
         return USEC_NEVER;
     }
     if (l->token.next != NULL) {
-        return USEC_NEVER; /* those in flight end, then the others go through the new door */
+        return USEC_NEVER; /* requests in flight end, the others take the new connection */
     }
     return MAX(ratelimit_ready_at(&l->bucket, loop_now(l->loop)), client_open_at(&l->client));
 }
@@ -166,7 +166,7 @@ static void link_call_explain(const struct link_call *c, struct err *ret)
 
 bool link_calls_notify(struct link *l, const bool *freed)
 {
-    /* Those who send again at once, to a link that is not fresh, wait for the next turn. */
+    /* A callback may send again at once; such a request is answered from the next timer. */
     for (uint32_t n = l->ended_n; n > 0 && l->ended_n > 0; n--) {
         struct link_call *c = link_call_first(&l->ended);
         struct err err = { 0 };

@@ -27,15 +27,15 @@ enum link_break {
     LINK_BREAK_FORBIDDEN, /* 403, or more Nodes than we keep: a person must mend it */
 };
 
-/* The way to a token of our own, for `manage`. */
+/* A token of our own, with `manage`: getting one, and renewing it. */
 struct link_token {
-    struct api *api;     /* the administrator's; NULL = it is not under way */
-    struct arena secret; /* of `text`, the kubeconfig; both only as long as that */
+    struct api *api;     /* the administrator's connection; NULL = no token is being got */
+    struct arena secret; /* of `text`, the kubeconfig; both only while `api` is there */
     struct str text;
     struct client client;
     struct workload_token *issuer;
     usec_t until;                 /* then it is given up */
-    struct api *next;             /* a token's door that is not used yet */
+    struct api *next;             /* the connection with the new token; not used yet */
     usec_t renew_at;              /* WATCHING: when another token is due; 0 = never */
     struct backoff renew_backoff; /* renewals */
     struct buf overdue; /* why another token is late, which was logged; empty = it is not */
@@ -131,11 +131,11 @@ void link_secret_drop(struct link *l);
 /* Dials as the administrator with the text that was found, which it takes, and asks for a token.
  * False: `err` says why. */
 bool link_token_start(struct link *l, struct err *err);
-/* WATCHING: asks for another token when it is time; true: its door is there and can be used. */
+/* WATCHING: gets another token when it is time. True: `token.next` is there and can be used. */
 bool link_token_renew(struct link *l);
 /* When that is to be called again; USEC_NEVER: not before something happens. */
 usec_t link_token_due_at(const struct link *l);
-/* Ends it, with its doors. */
+/* Closes both connections. */
 void link_token_drop(struct link *l);
 void link_token_check(const struct link *l);
 

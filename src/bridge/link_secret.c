@@ -6,8 +6,8 @@
 #include "bridge/link_internal.h"
 #include "format/json.h"
 
-/* So much of what the bucket gives later may be taken by those in a hurry: they overtake all that
- * wait, and the rate holds all the same. */
+/* Urgent links may use the rate limit so much in advance: they connect before all that wait, and
+ * the rate holds all the same. */
 #define LINK_URGENT SECONDS(1)
 
 /* "Secret 'namespace/cluster-kubeconfig': " before what is wrong. */
@@ -98,13 +98,13 @@ static void link_secret_on_read(void *ctx, const struct api_reply *reply)
         l->trouble = err;
     }
     if (l->secret_seen == l->version) {
-        l->secret_changed = false; /* that is what was seen while the answer was under way */
+        l->secret_changed = false; /* the watch has shown the version that was read */
     }
     link_wake(l);
 }
 
-/* Those who lost the race for a token come back at different times, and ever more seldom: so
- * thousands that wait cost little, and go in random order. The bucket fills up meanwhile. */
+/* A link that the rate limit does not allow tries again after a random back-off, so thousands of
+ * links that wait cost little, and connect in random order. */
 static bool link_secret_may_read(struct link *l, usec_t now)
 {
     usec_t at = MAX(l->connect_at, client_open_at(l->config.management));

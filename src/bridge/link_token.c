@@ -4,15 +4,16 @@
  */
 #include "bridge/link_internal.h"
 
-/* Those that begin together do not come back for a token together. */
+/* Links that started together do not renew their tokens together. */
 #define LINK_RENEW_SPREAD SECONDS(1)
-/* However short a token lives by what its cluster says: the turns that a renewal takes are those of
- * all links. One that has ended before leads to the Secret by a 401. */
+/* However short the life of a token is, by what its cluster says: renewals use the rate limit of
+ * all links. After a token has ended, a 401 makes the link read the Secret again. */
 #define LINK_RENEW_MIN MINUTES(1)
 
-/* ── its end ───────────────────────────────────────────────────────────────────────────────── */
+/* ── end ───────────────────────────────────────────────────────────────────────────────────── */
 
-/* The administrator leaves. Also from inside a callback of its door. */
+/* Closes the administrator's connection and wipes the kubeconfig. Also from inside its callbacks.
+ */
 static void link_token_end(struct link *l)
 {
     struct link_token *e = &l->token;
@@ -29,8 +30,8 @@ void link_token_drop(struct link *l)
     buf_done(&l->token.overdue);
 }
 
-/* The token that there is will do for some time yet, so this is no trouble of the link: when it
- * ends, the link comes to its Secret by a 401. */
+/* The present token works for some time yet, so the link goes on. When the token has ended, a 401
+ * makes the link read the Secret again. */
 static void link_token_postpone(struct link *l, enum link_break why, const struct err *err)
 {
     struct link_token *e = &l->token;
@@ -62,9 +63,10 @@ static void link_token_fail(struct link *l, enum link_break why, const struct er
     }
 }
 
-/* ── what the warrant says ─────────────────────────────────────────────────────────────────── */
+/* ── callbacks of workload_token ───────────────────────────────────────────────────────────── */
 
-/* The token is gone when this returns, so its door is made here; that opens no connection. */
+/* The token is wiped when this returns, so the api with the token is made here; it sends nothing.
+ */
 static void link_token_on_token(void *ctx, const struct workload_token_value *token)
 {
     struct link *l = ctx;
@@ -83,8 +85,8 @@ static void link_token_on_token(void *ctx, const struct workload_token_value *to
     link_wake(l);
 }
 
-/* The warrant would go on by itself; but with the next attempt comes the Secret of that time, and
- * the administrator's key is not kept while nobody can use it. */
+/* workload_token would go on by itself. It is ended instead: the next attempt reads the Secret
+ * anew, and the administrator's credentials are not kept until then. */
 static void link_token_on_error(void *ctx, const struct err *cause, int status)
 {
     struct link *l = ctx;
@@ -113,7 +115,7 @@ static bool link_token_may_write(void *ctx)
     return l->config.may_write == NULL || l->config.may_write(l->config.ctx);
 }
 
-/* ── its beginning ─────────────────────────────────────────────────────────────────────────── */
+/* ── begin ─────────────────────────────────────────────────────────────────────────────────── */
 
 bool link_token_start(struct link *l, struct err *err)
 {
@@ -144,7 +146,7 @@ bool link_token_start(struct link *l, struct err *err)
     return true;
 }
 
-/* ── another token ─────────────────────────────────────────────────────────────────────────── */
+/* ── renewal ───────────────────────────────────────────────────────────────────────────────── */
 
 static void link_token_on_secret(void *ctx, const struct api_reply *reply)
 {
@@ -153,7 +155,7 @@ static void link_token_on_secret(void *ctx, const struct api_reply *reply)
     uint64_t version = l->version;
     int r = link_secret_take(l, reply, &err);
     if (l->version != version) {
-        link_secret_wipe(l); /* it may be another cluster's: that is a new beginning */
+        link_secret_wipe(l); /* it may be of another cluster: the link connects anew */
         l->secret_changed = true;
         link_wake(l);
     } else if (r < 0 || !link_token_start(l, &err)) {

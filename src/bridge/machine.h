@@ -35,7 +35,7 @@ struct machine {
     bool request_templated;       /* the label belongs to a template: whoever applies it wins */
     bool hook;
     struct str hook_value;
-    struct str released; /* our annotations, as keys.h has them; `.p` is NULL where there is none */
+    struct str released; /* our annotations (kinds/keys.h); `.p` is NULL where there is none */
     struct str granted;
     struct str status;
     struct str power;
@@ -44,17 +44,15 @@ struct machine {
     bool skip;       /* skip-remediation is there, */
     bool skip_empty; /* with the empty value that we would write */
     bool skip_ours;
-    usec_t deleted_at; /* wall; deletionTimestamp; 0 = not being deleted */
-    usec_t
-        hooks_wait_since; /* wall: since when Cluster API waits for pre-drain hooks; 0 = unknown */
+    usec_t deleted_at;       /* wall; deletionTimestamp; 0 = not being deleted */
+    usec_t hooks_wait_since; /* wall: Cluster API waits for pre-drain hooks since; 0 = unknown */
     /* Its own annotation, which wins over the flag; USEC_NEVER = it says 0: without a limit; 0 =
      * there is none, or one that cannot be read. */
     usec_t hold_max;
-    struct str
-        labels; /* packed (labels.h), while it asks for something; otherwise there are none */
+    struct str labels; /* packed (label_pack.h); empty unless machine_has_request */
 };
 
-/* Its Node is to be asked for something: only then anybody needs its labels. */
+/* Its Node is to be asked for something. Only then its labels are needed, for drain rules. */
 bool machine_has_request(const struct machine *m);
 
 /* Its ctx is not used. Items are named "namespace/name". */

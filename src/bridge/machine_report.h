@@ -13,9 +13,7 @@
 
 struct bridge_machine_view; /* bridge/bridge.h */
 
-#define MACHINE_REPORT_CHANGES_MAX                                                                 \
-    64u /* four edits: of the Machine (two), its Node and its host                                 \
-         */
+#define MACHINE_REPORT_CHANGES_MAX 64u /* four patches: Machine (rules, power), Node and host */
 #define MACHINE_REPORT_COLUMNS 80u
 
 struct machine_report_change {

@@ -1,3 +1,4 @@
+/* The report of a Machine as text, for `drydock explain machine`. */
 #include "bridge/machine_report.h"
 
 #include "base/humantime.h"

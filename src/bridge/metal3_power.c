@@ -62,8 +62,7 @@ static bool names_host(const struct machine *m, const struct metal3_host *host)
     return false;
 }
 
-/* A reference without a namespace is to the host's own, never to a Machine of somebody else that
- * bears the same name. */
+/* A consumerRef without a namespace means the host's own namespace. */
 static bool is_consumer(const struct machine *m, const struct metal3_host *host)
 {
     struct str namespace =
@@ -128,7 +127,7 @@ static bool is_paused(const struct power_facts *f)
            (f->cluster != NULL && f->cluster->paused);
 }
 
-/* The annotation is there for another Machine. A note of an owner without it says nothing. */
+/* The host is switched off for another Machine. KEY_REBOOT_OWNER alone says nothing. */
 static bool is_of_other_machine(const struct machine *m, const struct metal3_host *host)
 {
     return host->reboot && host->owner.n > 0 && !is_owner(m, host);
@@ -186,7 +185,7 @@ static enum power_state power_state(const struct power_options *options,
     return options->require_drained && !drained ? POWER_NOT_DRAINED : POWER_OFF;
 }
 
-/* ── edits ─────────────────────────────────────────────────────────────────────────────────── */
+/* ── patches ───────────────────────────────────────────────────────────────────────────────── */
 
 static void host_switch_off(const struct machine *m, const struct metal3_host *host,
                             struct meta_patch *e)
@@ -210,7 +209,7 @@ static void host_switch_on(const struct metal3_host *host, struct meta_patch *e)
     }
 }
 
-/* Tells the power for as long as a maintenance that may switch it goes on. */
+/* KEY_POWER is there during a maintenance that may switch the host. */
 static void machine_set_power(const struct power_facts *f, bool tells, struct meta_patch *e)
 {
     if (!tells) {

@@ -2,15 +2,14 @@
  * metal3_power: when a Metal3 host is switched off for the maintenance of its Machine, and on
  * again.
  *
- * Pure, as rules.h. Our annotation has a suffix, so Metal3 keeps the host off for as long as it is
- * there. It is put only while the Machine is approved, and is taken away in every other case, also
- * when the Machine is gone. To take it away is to switch the host on, so it follows from facts
- * alone: whoever asks knows all Machines and Clusters, or does not ask.
+ * Pure, as rules.h. The bridge's reboot annotation has a suffix, so Metal3 keeps the host off for
+ * as long as the annotation is there. The annotation is set only while the Machine is approved, and
+ * removed in every other case, also when the Machine is gone. Removing it switches the host on, so
+ * the caller decides only while all Machines and Clusters are known.
  *
  * Several Machines may name one host, by mistake or on purpose. A host belongs to the Machine whose
  * infrastructure object its consumerRef names, and no other may switch it off. The annotation
- * belongs to the Machine that KEY_REBOOT_OWNER names: no other touches it, so two that want
- * different things never fight over a switch.
+ * belongs to the Machine that KEY_REBOOT_OWNER names, and no other Machine changes it.
  */
 #pragma once
 
@@ -55,7 +54,7 @@ struct power_facts {
      * It counts before the host is switched off. Afterwards its Node may not be there to be asked,
      * and a host must not start while somebody works on it. */
     bool drained;
-    struct str not_drained_why; /* why not, half a sentence; empty = nobody has looked yet */
+    struct str not_drained_why; /* why not, half a sentence; empty = not read yet */
 };
 
 struct power_verdict {

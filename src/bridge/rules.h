@@ -3,7 +3,7 @@
  *
  * Pure: no I/O, no clock, nothing kept. The same facts give the same verdict, so a restart loses
  * nothing and two leaders compute the same patches (B5, B8). Everything that must be
- * remembered is an annotation (keys.h).
+ * remembered is an annotation (kinds/keys.h).
  *
  * A request and its approval. The request is a label on the Node, together with an annotation that
  * names it (the Machine's UID; for a maintenance a number behind it). Both are written in one
@@ -13,12 +13,12 @@
  * A maintenance that was approved is noted at the Machine (KEY_GRANTED), so that a second request
  * gets another number and needs another approval (B3).
  *
- * Beside a request stands the rulebook of the Node (drain/drain_rules.h), from the very patch that
- * delivers it until neither request is there any more: whoever drains the Node for a request finds
- * the rules with it. While they are not known nothing is delivered, and what stands is left as it
- * is; whether a request is approved does not depend on them (B23).
+ * Beside a request stand the drain rules of the Node (drain/drain_rules.h), from the very patch
+ * that delivers the request until neither request is there any more: whoever drains the Node for a
+ * request finds the rules with it. While the rules are not known no request is delivered, and those
+ * that are there stay. Whether a request is approved does not depend on the rules (B23).
  *
- * The hook is taken away on a fact alone (B1); what is not known keeps everything as it is.
+ * The hook is removed only on a known fact (B1). What is not known keeps everything as it is.
  */
 #pragma once
 
@@ -53,15 +53,14 @@ struct rules_facts {
     const struct cluster *cluster; /* NULL = there is none of that name (any more) */
     enum rules_node_sight sight;
     const struct workload_node *node; /* RULES_NODE_SEEN; otherwise NULL */
-    bool routed;     /* requests of its cluster are granted by limits there, its Node's too */
-    bool maybe_open; /* and one for this Node may not have been given back yet */
-    /* The rulebook of its Node, as KEY_DRAIN_RULES has it, if the Machine asks for
-     * something; `.p` NULL = it is not known, and why: a part of a sentence. */
+    bool routed;                      /* requests go to the MaintenanceLimits of its cluster */
+    bool maybe_open;                  /* a MaintenanceRequest for this Node may be open */
+    /* The drain rules of its Node as the text of KEY_DRAIN_RULES, if the Machine asks for
+     * something; `.p` NULL = not known, and rules_trouble says why, as a part of a sentence. */
     struct str drain_rules;
     struct str rules_trouble;
-    usec_t wall; /* by the management cluster's clock */
-    usec_t
-        unreachable_for; /* how long its cluster has not answered, without a break; 0 = it does */
+    usec_t wall;            /* by the management cluster's clock */
+    usec_t unreachable_for; /* how long its cluster has not answered by now; 0 = it does */
     /* How long the Node has been seen in service without that request and with its approval. */
     usec_t deletion_leftover;
     usec_t maintenance_leftover;
@@ -84,20 +83,20 @@ enum rules_event {
     RULES_EVENT_HOLD_OVER, /* a deletion went on because its time limit was over */
 };
 
-/* Something to tell people, at the Machine. */
+/* An Event at the Machine. */
 struct rules_event_record {
     enum rules_event event;
     struct str note; /* a sentence */
-    /* When it is true: now, or once the patch of the Machine or of the Node has been taken. */
+    /* True now, or when the patch of the Machine or of the Node has succeeded. */
     enum { RULES_NOW, RULES_WITH_MACHINE, RULES_WITH_NODE } when;
 };
 
-/* What goes on, in words for people and for KEY_STATUS; as it is once the edits have been taken. */
+/* For people and for KEY_STATUS; as it will be when the patches have succeeded. */
 enum rules_phase {
     RULES_PHASE_NOT_ENABLED, /* not enabled */
     RULES_PHASE_PAUSED,
     RULES_PHASE_OPEN,       /* enabled, and nothing protects it yet */
-    RULES_PHASE_PROTECTED,  /* the hook is there, nobody asks for anything */
+    RULES_PHASE_PROTECTED,  /* the hook is there, and nothing is requested */
     RULES_PHASE_HOLDING,    /* a deletion is held */
     RULES_PHASE_LETTING_GO, /* the deletion goes on without us */
     RULES_PHASE_REQUESTED,  /* a maintenance waits for its approval */

@@ -1,4 +1,5 @@
-/* The hook that holds a deletion: when it comes, and on which fact it goes. */
+/* rules_hook: when the pre-drain hook is attached to a Machine, and on which facts it is removed.
+ */
 #include "kinds/keys.h"
 #include "bridge/rules_internal.h"
 
@@ -51,9 +52,9 @@ static bool hook_goes(const struct rules_case *c, enum rules_why *ret)
         *ret = RULES_WHY_NOT_ENABLED;
         return true;
     }
-    /* It was let go once, and nothing takes that back, whoever put the hook there again (B2).
-     * This is the one place where even the strict mode differs from the original, which stops a
-     * drain under way when the approval is taken away. */
+    /* The hook was removed once, and does not come back, even if somebody attaches it again
+     * (B2). Only here the strict mode differs from the original, which stops a drain that has
+     * begun when the approval is removed. */
     if (m->deleting && m->released.p != NULL) {
         *ret = rules_why_find(m->released);
         return true;
@@ -102,7 +103,7 @@ struct str rules_why_text(const struct rules_case *c, enum rules_why why)
     }
 }
 
-/* What happened although nobody agreed is a warning of its own. */
+/* A Warning if the hook goes without an approval. */
 static void hook_warn(struct rules_case *c, enum rules_why why, struct str because)
 {
     if (why == RULES_WHY_NODE_MISSING) {
@@ -122,8 +123,8 @@ static void hook_remove(struct rules_case *c, enum rules_why why)
     c->not_held = m->deleting;
     c->not_held_why = why;
     bool first = m->deleting && m->released.p == NULL;
-    /* An approval counts although somebody has taken the hook away before: it must not come back
-     * when the approval goes. */
+    /* Also if somebody else has removed the hook before: it must not come back when the approval
+     * goes. */
     if (first && (m->hook || (m->enabled && why == RULES_WHY_APPROVED))) {
         meta_patch_set(e, false, KEY_RELEASED, rules_why_name(why));
     }

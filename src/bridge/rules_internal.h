@@ -5,8 +5,8 @@
 
 #include "bridge/rules.h"
 
-/* A link that is just being made, as after a restart, is no news: KEY_STATUS keeps its reason for
- * that long. */
+/* For that long KEY_STATUS keeps its reason while the cluster cannot be reached: after a restart
+ * the links are still connecting. */
 #define RULES_UNREACHABLE_GRACE SECONDS(60)
 
 enum rules_why {
@@ -40,21 +40,21 @@ struct rules_case {
     const struct machine *machine;
     const struct cluster *cluster;
     const struct workload_node *node; /* NULL = it is not seen */
-    bool managed;                     /* it is seen, and somebody is there to approve */
+    bool managed;                     /* it is seen, and an engine or limits can approve */
     enum rules_node_sight sight; /* without a Cluster, or a name to look for, nothing is known */
     bool mismatch;               /* the Node says that it is another Machine's */
     struct arena *out;
     struct rules_verdict *verdict;
-    /* From here on: as it is once the edits have been taken. */
+    /* From here on: as it will be when the patches have succeeded. */
     bool hook;
     bool not_held;                /* a deletion is not held, */
     enum rules_why not_held_why;  /* for this reason */
     enum machine_request request; /* without one that was forged */
     bool approved;                /* for a maintenance */
-    bool forged;                  /* and nobody knows by whom */
+    bool forged;                  /* the label says so, and neither bridge nor Node approved it */
     bool withheld;                /* an approval is there and is not passed on, */
     enum rules_why withheld_why;  /* for this reason */
-    /* The Node is still to be asked: its rulebook is not known. */
+    /* The Node is not asked yet, because the drain rules are not known. */
     bool deletion_unsent;
     bool maintenance_unsent;
 };
@@ -64,14 +64,14 @@ struct str rules_why_name(enum rules_why why);
 enum rules_why rules_why_find(struct str name);
 
 void rules_event(struct rules_case *c, enum rules_event event, struct str note, uint32_t when);
-/* It could change by itself at that time, or so much later than now. */
+/* The verdict could change by itself at that time, or so much later than now. */
 void rules_wake(struct rules_case *c, usec_t wall);
 void rules_wake_in(struct rules_case *c, usec_t rest);
 
 /* rules_request.c: what the Node carries, and whether a maintenance is approved. */
 void rules_deletion(struct rules_case *c);
 void rules_maintenance(struct rules_case *c);
-/* The rulebook beside them, once it is clear what will be there. */
+/* The drain rules beside the requests; after both, because it depends on what will be there. */
 void rules_drain_rules(struct rules_case *c);
 /* An approval of this deletion. */
 bool rules_deletion_approved(const struct rules_case *c);

@@ -1,4 +1,4 @@
-/* What goes on: for people in words, and for the annotation KEY_STATUS. */
+/* rules_phase: phase, reason and message of a Machine, and the annotation KEY_STATUS. */
 #include "base/timestamp.h"
 #include "kinds/keys.h"
 #include "bridge/rules_internal.h"
@@ -45,7 +45,7 @@ enum rules_why rules_why_find(struct str name)
     return RULES_WHY_RELEASED;
 }
 
-/* ── which ─────────────────────────────────────────────────────────────────────────────────── */
+/* ── phase and reason ──────────────────────────────────────────────────────────────────────── */
 
 /* What stands between the Machine and an answer of its Node. */
 static enum rules_why phase_obstacle(const struct rules_case *c)
@@ -119,12 +119,12 @@ static enum rules_phase phase_of(const struct rules_case *c, enum rules_why *ret
     }
     *ret = phase_obstacle(c);
     if (*ret == RULES_WHY_WAITING) {
-        *ret = RULES_WHY_APPROVED; /* the strict mode, and nobody has asked */
+        *ret = RULES_WHY_APPROVED; /* in strict mode, before a request */
     }
     return RULES_PHASE_OPEN;
 }
 
-/* ── in words ──────────────────────────────────────────────────────────────────────────────── */
+/* ── messages ──────────────────────────────────────────────────────────────────────────────── */
 
 /* What a deletion that is held and a maintenance that is requested wait for alike. */
 static struct str phase_wait_message(const struct rules_case *c, enum rules_why why, bool deletion)
@@ -383,7 +383,7 @@ static struct str status_print(const struct rules_case *c)
     return arena_str(c->out, buf_str(&text));
 }
 
-/* The same phase for another reason, which is not sure yet: not worth a write. */
+/* The reason may change again soon, so it is not written while the phase is the same. */
 static bool status_unsure(struct rules_case *c, enum rules_why why)
 {
     enum rules_phase phase = c->verdict->phase;
@@ -400,7 +400,7 @@ static bool status_unsure(struct rules_case *c, enum rules_why why)
     return false;
 }
 
-/* A deletion is held for a reason that somebody may have to look at: told once, with the status. */
+/* A deletion is held for a reason that may need a person: one Warning, with the status. */
 static void status_warn(struct rules_case *c, enum rules_why why)
 {
     if (c->verdict->phase != RULES_PHASE_HOLDING) {
@@ -413,8 +413,8 @@ static void status_warn(struct rules_case *c, enum rules_why why)
     }
 }
 
-/* Whether nothing of ours can be left on the Node, or be held for it; while the Machine is enabled,
- * whether that is known at all: what is left there goes together with it. */
+/* No label of ours is on the Node, and no MaintenanceRequest is open for it. While the Machine is
+ * enabled it is enough that the Node is known: the same turn removes what is left there. */
 static bool status_clean(const struct rules_case *c)
 {
     if (c->cluster == NULL || c->machine->node.n == 0) {
@@ -437,7 +437,7 @@ void rules_status(struct rules_case *c)
     struct str old_reason;
     if (phase != RULES_PHASE_HOLDING && phase != RULES_PHASE_LETTING_GO &&
         phase != RULES_PHASE_REQUESTED && phase != RULES_PHASE_IN_MAINTENANCE) {
-        /* Without it nobody would know that the Node is still to be cleaned. */
+        /* While the status is there, the next bridge knows that the Node is to be cleaned. */
         if (m->status.p != NULL && status_clean(c)) {
             meta_patch_remove(&c->verdict->machine, false, KEY_STATUS);
         }

@@ -1,11 +1,11 @@
-/* Requests on the Node: delivered, answered, taken away. */
+/* rules_request: requests on the Node: when they are delivered, approved and removed. */
 #include "kinds/keys.h"
 #include "bridge/rules_internal.h"
 #include "drain/drain_rules.h"
 
 #define NUMBER_MAX 1000000000000ull /* of a request; a larger one was not written by us */
 
-/* Nobody is asked without the rules that are to be kept when the answer is a drain. */
+/* No request is delivered before the drain rules are known: its answer may be a drain. */
 static bool rules_known(const struct rules_case *c)
 {
     return c->facts->drain_rules.p != NULL;
@@ -85,14 +85,14 @@ static void deletion_deliver(struct rules_case *c)
                 arena_printf(c->out, "Node '" STR_FMT "' is asked to let the Machine be deleted",
                              STR_ARG(m->node)),
                 RULES_WITH_NODE);
-    /* An answer to this very UID cannot be stale; and what has been let go is not asked again. */
+    /* An approval for this very UID cannot be stale. After the release no approval is needed. */
     bool ours = p->deletion_approved_for.p != NULL && str_eq(p->deletion_approved_for, m->uid);
     if (!ours && m->released.p == NULL) {
         stale_remove(c, /* deletion= */ true);
     }
 }
 
-/* The used approval is the engine's to clear away; when it has not, it is cleared for it (B16). */
+/* The engine removes a used approval; if it has not after a while, the bridge does (B16). */
 static bool leftover_due(struct rules_case *c, bool leftover, usec_t since)
 {
     if (!leftover || c->options->strict_approval) {
@@ -117,7 +117,7 @@ static void deletion_withdraw(struct rules_case *c)
     if (spent) {
         meta_patch_remove(e, true, KEY_APPROVE_DELETION);
     }
-    /* It tells that the approval beside it was an answer to us. */
+    /* The annotation says that the approval beside it answered a request of ours. */
     if (p->deletion_request.p != NULL && (spent || !p->approve_deletion || !c->machine->enabled)) {
         meta_patch_remove(e, false, KEY_DELETION_REQUEST);
     }
@@ -200,10 +200,10 @@ static struct str maintenance_begin(struct rules_case *c)
     return request;
 }
 
-/* While it is approved the request stays, and with it what it is called. If it was not granted,
- * somebody else has written `approved`, and it stands for a request that is still to be answered:
- * what lies around at the Node must not answer it when it is asked for in order later. Where the
- * label is there already the original has asked, and the approval may be the answer. */
+/* While the maintenance is approved, the request and its name stay on the Node. If the bridge did
+ * not grant this request, somebody else has written `approved`: an approval that is already on the
+ * Node must not answer it, and is removed. If the label is there without a name, the original
+ * controller has asked, and the approval may be the answer; then it stays. */
 static void maintenance_keep(struct rules_case *c)
 {
     const struct machine *m = c->machine;
@@ -297,7 +297,7 @@ static void maintenance_ask(struct rules_case *c)
     bool strict = c->options->strict_approval;
     bool begins = maintenance_begins(c);
     c->maintenance_unsent = begins && !rules_known(c);
-    /* The strict mode may approve what has not been asked, and it is given its name then. */
+    /* The strict mode may approve before the request is delivered; the request has a name then. */
     struct str request = !begins                 ? p->maintenance_request
                          : c->maintenance_unsent ? request_next(c)
                                                  : maintenance_begin(c);
@@ -363,9 +363,9 @@ void rules_maintenance(struct rules_case *c)
     }
 }
 
-/* ── the rulebook beside them ──────────────────────────────────────────────────────────────── */
+/* ── drain rules ───────────────────────────────────────────────────────────────────────────── */
 
-/* Whether the Node has the label once the edits have been taken. */
+/* Whether the Node will have the label when the patch has succeeded. */
 static bool has_label(const struct rules_case *c, struct str key, bool now)
 {
     const struct meta_patch_key *patch = meta_patch_find(&c->verdict->node, /* label= */ true, key);
@@ -386,7 +386,7 @@ void rules_drain_rules(struct rules_case *c)
         }
         return;
     }
-    /* One beside which nothing tells of us may be somebody else's. */
+    /* Without a sign of the bridge beside it, the annotation may be somebody else's. */
     if (p->drain_rules != 0 &&
         (e->n > 0 || workload_node_marked(p) || c->machine->status.p != NULL)) {
         meta_patch_remove(e, false, KEY_DRAIN_RULES);

@@ -8,8 +8,7 @@
 
 #include "kube/store.h"
 
-#define WORKLOAD_NODE_TEXT_MAX                                                                     \
-    512u /* of one annotation that is kept: names and UIDs; longer is cut off */
+#define WORKLOAD_NODE_TEXT_MAX 512u /* of an annotation: names and UIDs; longer is cut off */
 
 struct workload_node {
     struct str uid;
@@ -27,7 +26,7 @@ struct workload_node {
     struct str maintenance_approved_for;
     struct str machine; /* Cluster API's */
     struct str namespace;
-    uint64_t drain_rules; /* KEY_DRAIN_RULES, as workload_node_hash gives it; 0 = there is none */
+    uint64_t drain_rules; /* workload_node_hash of KEY_DRAIN_RULES; 0 = there is none */
 };
 
 /* Its ctx is not used. */
