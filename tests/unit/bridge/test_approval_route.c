@@ -7,7 +7,7 @@
 #define DELETION STR("u-1")
 #define MAINTENANCE STR("u-1/3")
 
-/* A Machine "u-1" with its Node "n1", and up to four pleas. */
+/* A Machine "u-1" with its Node "n1", and up to four MaintenanceRequests. */
 struct fixture {
     struct machine machine;
     struct workload_node node;

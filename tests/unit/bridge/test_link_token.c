@@ -90,7 +90,7 @@ static uint64_t secret_reads(struct link_world *w)
     return 0;
 }
 
-/* Exactly what a warrant makes is there, whatever went on. */
+/* Exactly what workload_token makes is there, whatever went on. */
 static void check_objects(struct link_cluster *cluster)
 {
     struct apiserver *s = cluster->server;

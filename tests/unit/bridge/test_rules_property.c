@@ -264,7 +264,7 @@ PROPERTY(rules_decide_the_same_twice_and_come_to_rest)
 
 /* B23: nobody is asked without the rules, they are right while anybody is, and go with the last
  * request. */
-PROPERTY(rules_keep_the_rulebook_beside_requests)
+PROPERTY(rules_keep_the_drain_rules_beside_requests)
 {
     for (int i = 0; i < 40; i++) {
         CLEANUP(machine_node_done)

@@ -76,7 +76,7 @@ TEST(workload_node_reads_annotations)
 }
 
 /* Whatever somebody writes there costs eight bytes. */
-TEST(workload_node_knows_a_rulebook_by_its_number)
+TEST(workload_node_knows_drain_rules_by_their_number)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };

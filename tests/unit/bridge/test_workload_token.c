@@ -20,7 +20,7 @@
 
 struct fixture {
     struct virtual_loop *time;
-    struct loop *loop; /* the warrant's */
+    struct loop *loop; /* the workload_token's */
     struct apiserver *server;
     struct faults faults;
     struct api *door;
@@ -37,7 +37,7 @@ struct fixture {
     int status; /* of the last error */
     struct err err;
     bool frees; /* inside of whatever is called */
-    bool pods;  /* of the next warrant */
+    bool pods;  /* of the next workload_token */
     bool requests;
     bool deposed; /* somebody else leads */
 };
