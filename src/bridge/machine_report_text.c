@@ -8,7 +8,7 @@
 
 #define FIELD_COLUMN 11u
 
-struct node_report_text {
+struct report_text {
     const struct machine_report *report;
     bool wide;
     struct textwrap line;
@@ -16,7 +16,7 @@ struct node_report_text {
     bool field_filled; /* something stands behind the field's name */
 };
 
-static void field_begin(struct node_report_text *p, const char *name)
+static void field_begin(struct report_text *p, const char *name)
 {
     p->line.hang = FIELD_COLUMN;
     p->field_filled = false;
@@ -26,7 +26,7 @@ static void field_begin(struct node_report_text *p, const char *name)
 }
 
 /* One more fact of the field. */
-static void field_add(struct node_report_text *p, struct str text)
+static void field_add(struct report_text *p, struct str text)
 {
     if (text.n > 0) {
         textwrap_add(&p->line, p->field_filled ? STR(", ") : STR_NONE);
@@ -35,7 +35,7 @@ static void field_add(struct node_report_text *p, struct str text)
     }
 }
 
-static void field(struct node_report_text *p, const char *name, struct str text)
+static void field(struct report_text *p, const char *name, struct str text)
 {
     if (text.n > 0) {
         field_begin(p, name);
@@ -44,14 +44,14 @@ static void field(struct node_report_text *p, const char *name, struct str text)
     }
 }
 
-static struct str ago(struct node_report_text *p, usec_t since)
+static struct str ago(struct report_text *p, usec_t since)
 {
     return humantime_since(p->report->now, since, &p->tmp);
 }
 
 /* ── the management cluster ────────────────────────────────────────────────────────────────── */
 
-static void node_report_text_machine(struct node_report_text *p)
+static void report_text_machine(struct report_text *p)
 {
     const struct machine_report_machine *m = &p->report->machine;
     field_begin(p, "machine");
@@ -91,7 +91,7 @@ static void node_report_text_machine(struct node_report_text *p)
     }
 }
 
-static void node_report_text_cluster(struct node_report_text *p)
+static void report_text_cluster(struct report_text *p)
 {
     const struct machine_report_cluster *c = &p->report->cluster;
     struct str name = c->name.n > 0 ? c->name : STR("none is named");
@@ -110,7 +110,7 @@ static void node_report_text_cluster(struct node_report_text *p)
 
 /* ── the workload cluster ──────────────────────────────────────────────────────────────────── */
 
-static void node_report_text_link(struct node_report_text *p)
+static void report_text_link(struct report_text *p)
 {
     const struct machine_report_link *l = &p->report->link;
     field_begin(p, "link");
@@ -146,8 +146,7 @@ static struct str node_sight_text(const struct machine_report_node *n)
                                            : STR("its cluster cannot be asked at the moment");
 }
 
-static void node_report_text_mark(struct node_report_text *p, const char *label, bool there,
-                                  struct str named)
+static void report_text_mark(struct report_text *p, const char *label, bool there, struct str named)
 {
     if (!there) {
         return;
@@ -157,7 +156,7 @@ static void node_report_text_mark(struct node_report_text *p, const char *label,
                            : str_from(label));
 }
 
-static void node_report_text_node(struct node_report_text *p)
+static void report_text_node(struct report_text *p)
 {
     const struct machine_report_node *n = &p->report->node;
     const struct workload_node *o = &n->object;
@@ -181,19 +180,18 @@ static void node_report_text_node(struct node_report_text *p)
         return;
     }
     field_begin(p, "asked");
-    node_report_text_mark(p, "machine-deleted", o->machine_deleted, o->deletion_request);
-    node_report_text_mark(p, "machine-maintenance", o->machine_maintenance, o->maintenance_request);
+    report_text_mark(p, "machine-deleted", o->machine_deleted, o->deletion_request);
+    report_text_mark(p, "machine-maintenance", o->machine_maintenance, o->maintenance_request);
     field_add(p, p->field_filled ? STR_NONE : STR("nothing"));
     textwrap_end(&p->line);
     field_begin(p, "answer");
-    node_report_text_mark(p, "approve-deletion", o->approve_deletion, o->deletion_approved_for);
-    node_report_text_mark(p, "approve-maintenance", o->approve_maintenance,
-                          o->maintenance_approved_for);
+    report_text_mark(p, "approve-deletion", o->approve_deletion, o->deletion_approved_for);
+    report_text_mark(p, "approve-maintenance", o->approve_maintenance, o->maintenance_approved_for);
     field_add(p, p->field_filled ? STR_NONE : STR("none"));
     textwrap_end(&p->line);
 }
 
-static void node_report_text_rules(struct node_report_text *p)
+static void report_text_rules(struct report_text *p)
 {
     const struct machine_report_rules *r = &p->report->rules;
     if (!r->asked) {
@@ -212,7 +210,7 @@ static void node_report_text_rules(struct node_report_text *p)
     textwrap_end(&p->line);
 }
 
-static void node_report_text_request(struct node_report_text *p)
+static void report_text_request(struct report_text *p)
 {
     const struct machine_report *a = p->report;
     if (a->request.n > 0) {
@@ -223,7 +221,7 @@ static void node_report_text_request(struct node_report_text *p)
     }
 }
 
-static void node_report_text_host(struct node_report_text *p)
+static void report_text_host(struct report_text *p)
 {
     const struct machine_report *a = p->report;
     if (a->host.n == 0) {
@@ -243,7 +241,7 @@ static void node_report_text_host(struct node_report_text *p)
 
 /* ── what comes next ───────────────────────────────────────────────────────────────────────── */
 
-static void node_report_text_changes(struct node_report_text *p)
+static void report_text_changes(struct report_text *p)
 {
     const struct machine_report *a = p->report;
     if (a->change_n == 0) {
@@ -263,7 +261,7 @@ static void node_report_text_changes(struct node_report_text *p)
     }
 }
 
-static void node_report_text_replica(struct node_report_text *p)
+static void report_text_replica(struct report_text *p)
 {
     const struct machine_report *a = p->report;
     if (!a->ours) {
@@ -278,7 +276,7 @@ static void node_report_text_replica(struct node_report_text *p)
 
 void machine_report_print_text(const struct machine_report *a, bool wide, struct buf *out)
 {
-    struct node_report_text p = {
+    struct report_text p = {
         .report = a,
         .wide = wide,
         .line = { .out = out, .columns = wide ? 0 : MACHINE_REPORT_COLUMNS, .hang = 2 },
@@ -293,14 +291,14 @@ void machine_report_print_text(const struct machine_report *a, bool wide, struct
     struct str when = humantime_at(a->now, a->next, &p.tmp);
     field(&p, "changes", when);
     field(&p, "error", a->error);
-    node_report_text_replica(&p);
-    node_report_text_machine(&p);
-    node_report_text_cluster(&p);
-    node_report_text_link(&p);
-    node_report_text_node(&p);
-    node_report_text_rules(&p);
-    node_report_text_request(&p);
-    node_report_text_host(&p);
-    node_report_text_changes(&p);
+    report_text_replica(&p);
+    report_text_machine(&p);
+    report_text_cluster(&p);
+    report_text_link(&p);
+    report_text_node(&p);
+    report_text_rules(&p);
+    report_text_request(&p);
+    report_text_host(&p);
+    report_text_changes(&p);
     arena_done(&p.tmp);
 }

@@ -83,7 +83,8 @@ static void put_state(struct bridge_fixture *s, const char *node, const char *st
                             arena_printf(&s->memory, "{\"spec\":{\"state\":\"%s\"}}", state).p);
 }
 
-/* Whether MaintenanceRequests of that cluster are watched; a matter of memory, which no server can tell. */
+/* Whether MaintenanceRequests of that cluster are watched; a matter of memory, which no server can
+ * tell. */
 static bool watched(const struct bridge_fixture *s)
 {
     const struct cluster_state *y = map_find(&s->bridge->by_cluster, STR("default/east"));
