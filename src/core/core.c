@@ -200,30 +200,33 @@ static void core_on_nodes_error(void *ctx, const struct err *err)
     }
 }
 
-static void core_keep(struct core *c, struct str *kept, const struct str *keys, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t k = 0;
-        while (k < c->keep.annotation_count && !str_eq(kept[k], keys[i])) {
-            k++;
-        }
-        if (k == c->keep.annotation_count && k < NODE_ANNOTATIONS_MAX) {
-            kept[c->keep.annotation_count++] = arena_str(&c->keep_memory, keys[i]);
-        }
-    }
-}
-
-void core_keep_annotations(struct core *c, const struct str *keys, uint32_t n, bool relist)
+static void core_collect_annotations(struct core *c)
 {
     arena_reset(&c->keep_memory);
     struct str *kept = ARENA_ARRAY(&c->keep_memory, struct str, NODE_ANNOTATIONS_MAX);
-    c->keep.annotations = kept;
-    c->keep.annotation_count = 0;
+    uint32_t count = 0;
     LIST_EACH (&c->parts, link) {
-        const struct core_part_ops *ops = CONTAINER_OF(link, struct core_part, link)->ops;
-        core_keep(c, kept, ops->annotations, ops->annotation_n);
+        const struct core_part *p = CONTAINER_OF(link, struct core_part, link);
+        for (uint32_t i = 0; i < p->annotation_n && count < NODE_ANNOTATIONS_MAX; i++) {
+            uint32_t k = 0;
+            while (k < count && !str_eq(kept[k], p->annotations[i])) {
+                k++;
+            }
+            if (k == count) {
+                kept[count++] = arena_str(&c->keep_memory, p->annotations[i]);
+            }
+        }
     }
-    core_keep(c, kept, keys, n);
+    c->keep.annotations = kept;
+    c->keep.annotation_count = count;
+}
+
+void core_keep_annotations(struct core *c, struct core_part *part, const struct str *keys,
+                           uint32_t n, bool relist)
+{
+    part->annotations = keys;
+    part->annotation_n = n;
+    core_collect_annotations(c);
     if (relist && (c->nodes_known || store_count(&c->nodes.store) > 0)) {
         store_reshape(&c->nodes.store);
         core_relist(c);
@@ -360,6 +363,7 @@ void core_join(struct core *c, struct core_part *part, const struct core_part_op
 {
     part->ops = ops;
     list_add(&c->parts, &part->link);
+    core_collect_annotations(c);
 }
 
 void core_leave(struct core_part *part)

@@ -23,9 +23,6 @@ struct core_part;
 
 /* What a part wants to be told; any of them may be NULL. All are called from the loop. */
 struct core_part_ops {
-    /* The annotations of Nodes that it reads in the store, whatever it is configured to do. */
-    const struct str *annotations;
-    uint32_t annotation_n;
     /* A Node is new, has changed (`before` is its projection until now) or goes. */
     void (*on_node)(struct core_part *p, struct store_item *item, const void *before, bool gone);
     /* A list or watch event has been taken into the store. */
@@ -56,6 +53,10 @@ struct core_part_ops {
 struct core_part {
     const struct core_part_ops *ops;
     struct list link; /* in the core's `parts` */
+    /* The annotations of Nodes that it reads in the store; borrowed, set before core_join or by
+     * core_keep_annotations. */
+    const struct str *annotations;
+    uint32_t annotation_n;
 };
 
 struct core_config {
@@ -137,9 +138,10 @@ struct str core_leader(const struct core *c);
  * `*ret_why` says what is missing, and lives until the loop runs. */
 bool core_ready(const struct core *c, struct str *ret_why);
 
-/* Further annotations of Nodes that are kept in the store from now on. With `relist` the Nodes that
- * are known already are read again before anything is decided. */
-void core_keep_annotations(struct core *c, const struct str *keys, uint32_t n, bool relist);
+/* The part reads these annotations of Nodes from now on. With `relist` the Nodes that are known
+ * already are read again before anything is decided. */
+void core_keep_annotations(struct core *c, struct core_part *part, const struct str *keys,
+                           uint32_t n, bool relist);
 /* Nothing is decided before the Nodes have been listed again. */
 void core_relist(struct core *c);
 

@@ -103,7 +103,7 @@ void reload_activate(struct controller *c, struct active_config *s)
     external_facts_configure(c->external, &s->config);
     turn_mark_all(c);
     c->all_queued = false;
-    core_keep_annotations(c->core, s->annotations, s->annotation_n, relist);
+    core_keep_annotations(c->core, &c->part, s->annotations, s->annotation_n, relist);
     reload_free(old);
     controller_schedule_turn(c);
 }

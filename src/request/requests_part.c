@@ -80,8 +80,6 @@ static bool requests_part_has_mark(struct core_part *p, struct str uid)
 }
 
 static const struct core_part_ops requests_part_ops = {
-    .annotations = annotations,
-    .annotation_n = ARRAY_LEN(annotations),
     .on_arbiter = requests_part_on_arbiter,
     .on_node = requests_part_on_node,
     .on_may_act = requests_part_on_may_act,
@@ -93,6 +91,8 @@ void requests_part_init(struct requests_part *p, struct core *core,
                         const struct requests_config *config)
 {
     *p = (struct requests_part){ .core = core, .config = *config };
+    p->part.annotations = annotations;
+    p->part.annotation_n = ARRAY_LEN(annotations);
     core_join(core, &p->part, &requests_part_ops);
 }
 

@@ -182,16 +182,15 @@ TEST(reload_keeps_annotations_that_other_parts_read)
 {
     static const struct str keep[] = { STR_INIT("example.com/mark"),
                                        STR_INIT("cloud.sap/maintenance-data") };
-    static const struct core_part_ops ops = { .annotations = keep,
-                                              .annotation_n = ARRAY_LEN(keep) };
-    struct core_part other;
+    static const struct core_part_ops ops = { 0 };
+    struct core_part other = { .annotations = keep, .annotation_n = ARRAY_LEN(keep) };
     struct story s = { .time = virtual_loop_new(1, WALL) };
     s.server = apiserver_new(virtual_loop_root(s.time), 1);
     s.door = sim_api_new(virtual_loop_root(s.time), s.server, NULL);
     struct core *core = core_new(&(struct core_config){
         .loop = virtual_loop_root(s.time), .api = s.door, .identity = STR("a_1") });
-    core_join(core, &other, &ops);
     s.c = controller_new(core, &(struct controller_config){ 0 });
+    core_join(core, &other, &ops);
     core_start(core);
     struct apiserver_request request = {
         .method = STR("POST"),
