@@ -1,9 +1,10 @@
 /*
  * drained_check: whether a Node is cordoned and no pod is left that a drain would evict or wait
- * for. Reads the Node, the namespaces if the drain rules ask for their labels, and the Node's pods.
+ * for (drain/pod_policy.h). Reads the Node, the namespaces if the drain rules ask for their labels,
+ * and the Node's pods.
  */
 #include "bridge/bridge_internal.h"
-#include "drain/pod.h"
+#include "drain/pod_policy.h"
 #include "format/json_items.h"
 #include "format/label_pack.h"
 
@@ -42,48 +43,10 @@ static void drained_check_explain(const char *what, const struct api_reply *repl
 
 /* ── pods ──────────────────────────────────────────────────────────────────────────────────── */
 
-/* What decides whether a pod may stay. */
-struct drained_check {
-    const struct drain_rules *rules; /* NULL: no MachineDrainRules, the Node is drained as usual */
-    const struct map *namespaces;    /* their labels, packed; NULL: no rule needs them */
-};
-
-/* Whether the first rule that matches the pod leaves it where it is. */
-static bool rule_skips(const struct drained_check *s, struct str namespace,
-                       const struct drain_pod *pod)
-{
-    struct str *labels = s->namespaces == NULL ? NULL : map_find(s->namespaces, namespace);
-    const struct drain_rule *rule = NULL;
-    const struct drain_rule_pod which = {
-        .pod = drain_pod_lookup,
-        .pod_ctx = (void *)(uintptr_t)pod,
-        .namespace = labels == NULL ? NULL : label_pack_find,
-        .namespace_ctx = labels,
-    };
-    return drain_rules_find(s->rules, &which, &rule) == 0 && rule != NULL &&
-           rule->behavior == DRAIN_RULE_SKIP;
-}
-
-/* Whether a drain leaves the pod where it is. A pod that a drain waits for does not stay: it has to
- * be gone. With MachineDrainRules finished pods are deleted, too. */
-static bool pod_stays(const struct drained_check *s, struct str namespace,
-                      const struct drain_pod *pod)
-{
-    if (s->rules == NULL) {
-        return pod->finished || drain_pod_is_skipped(pod);
-    }
-    if (pod->mirror || (pod->daemonset && !pod->finished)) {
-        return true;
-    }
-    if (pod->drain_label != DRAIN_LABEL_NONE) {
-        return pod->drain_label == DRAIN_LABEL_SKIP;
-    }
-    return rule_skips(s, namespace, pod);
-}
-
 /* 0: a drain would evict no pod and wait for none. An error: it would, or the list is incomplete.
  */
-static int drained_check_find_pod(const struct drained_check *s, struct str body, struct err *err)
+static int drained_check_find_pod(const struct pod_policy *policy, const struct map *namespaces,
+                                  struct str body, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -99,7 +62,8 @@ static int drained_check_find_pod(const struct drained_check *s, struct str body
             return err_wrap(err, "its pods cannot be read");
         }
         struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
-        if (!pod_stays(s, namespace, projection)) {
+        const struct str *labels = namespaces != NULL ? map_find(namespaces, namespace) : NULL;
+        if (pod_policy_decide(policy, projection, labels).fate != POD_FATE_STAYS) {
             return err_set(err, ERR_BUSY, "pod '" STR_FMT "/" STR_FMT "' is still there",
                            STR_ARG(namespace), STR_ARG(jval_str(jval_at(object, "metadata.name"))));
         }
@@ -128,11 +92,11 @@ static int drained_check_read_pods(struct in_flight *f, struct str body, struct 
         return err_set(err, ERR_INVALID, "its drain rules cannot be used: " STR_FMT,
                        STR_ARG(rules.rules.error));
     }
-    const struct drained_check s = {
+    const struct pod_policy policy = {
+        .flags = DRAIN_USE_POD_LABEL,
         .rules = rules.asked ? &rules.rules : NULL,
-        .namespaces = f->paged ? &f->namespaces : NULL,
     };
-    return drained_check_find_pod(&s, body, err);
+    return drained_check_find_pod(&policy, f->paged ? &f->namespaces : NULL, body, err);
 }
 
 static void drained_check_on_pods(void *ctx, const struct api_reply *reply)

@@ -12,7 +12,7 @@ struct drains *drains_new(struct loop *loop, const struct drains_config *config)
     struct drains *ds = ALLOC_NEW(struct drains);
     ds->loop = loop;
     ds->config = *config;
-    ds->pdb_changes = 1; /* no patient has been matched against it */
+    ds->pdb_changes = 1; /* no pod has been matched with its budget */
     list_init(&ds->drains);
     loop_timer_init(&ds->turn, loop, drains_turn, ds);
     return ds;
@@ -45,10 +45,10 @@ void drains_mark_all(struct drains *ds)
     }
 }
 
-/* ── patients ──────────────────────────────────────────────────────────────────────────────── */
+/* ── pods ──────────────────────────────────────────────────────────────────────────────────── */
 
-/* A deletion that was under way before we looked began when its times say, by the wall clock; one
- * that we saw begin began now. After that only the monotonic clock counts. */
+/* A deletion that was under way before we looked began when the pod's deletionTimestamp says, by
+ * the wall clock; one that we saw begin began now. After that only the monotonic clock counts. */
 static void pod_state_note_deletion(struct drain_pod_state *p, bool seen_before)
 {
     struct loop *loop = p->drain->drains->loop;
@@ -64,7 +64,7 @@ static void pod_state_note_deletion(struct drain_pod_state *p, bool seen_before)
     }
 }
 
-/* All that was known is about another pod, or about none yet. */
+/* The pod is new, or has gone, or another has taken its name: nothing is known of it. */
 static void pod_state_reset(struct drain_pod_state *p)
 {
     if (p->eviction != NULL) {
@@ -74,7 +74,7 @@ static void pod_state_reset(struct drain_pod_state *p)
     drain_pod_forget_pdb(p);
     p->accepted = false;
     p->gone = false;
-    p->force_deleted = false;
+    p->force_deleted_at = -1;
     p->retry_at = 0;
     p->backoff = (struct backoff){ 0 };
     p->refused_at = -1;
@@ -129,7 +129,6 @@ static void drain_on_pod_gone(void *ctx, struct store_item *item)
     }
     pod_state_reset(p);
     d->volumes_changed = d->volumes_changed || drain_pod_of(p)->claim_count > 0;
-    d->longest_waiter = d->longest_waiter == p ? NULL : d->longest_waiter;
     d->view.pod_state = d->view.pod_state == p ? NULL : d->view.pod_state;
     list_del(&p->link);
     buf_done(&p->server_message);
@@ -162,7 +161,8 @@ static bool pods_on_synced(void *ctx, uint64_t version)
 
 static void pods_on_error(void *ctx UNUSED, const struct err *err UNUSED, bool bad UNUSED)
 {
-    /* It goes on by itself; until then what is known counts, and the server has the last word. */
+    /* The watch is taken up again by itself. Until then the last known pods count, and the server
+     * has the last word. */
 }
 
 struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
@@ -181,7 +181,7 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
     };
     d->spec.node = arena_str(&d->memory, spec->node);
     d->spec.node_uid = arena_str(&d->memory, spec->node_uid);
-    d->spec.drain_rules = STR_NONE; /* it has a place of its own */
+    d->spec.drain_rules = STR_NONE; /* drain_set_rules keeps the text */
     d->spec.force = spec->force || mutated(ds->config.mutations, MUTATION_PAST_BUDGET);
     list_init(&d->pod_states);
     list_init(&d->evictions);
@@ -244,6 +244,33 @@ void drain_pause(struct drain *d, bool rest)
     }
 }
 
+void drain_force(struct drain *d)
+{
+    if (!d->forcing) {
+        d->forcing = true;
+        d->spec.force = true;
+        d->spec.eviction_timeout = 0;
+        d->spec.deletion_timeout = DRAIN_FORCE_TIMEOUT;
+        drain_mark(d);
+    }
+}
+
+void drain_observe_only(struct drain *d)
+{
+    if (!d->observing) {
+        d->observing = true;
+        drain_mark(d);
+    }
+}
+
+void drain_set_unreachable(struct drain *d, bool unreachable)
+{
+    if (d->unreachable != unreachable) {
+        d->unreachable = unreachable;
+        drain_mark(d);
+    }
+}
+
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
 void drain_pod_wait(struct drain_pod_state *p, enum drain_wait wait, usec_t since)
@@ -257,7 +284,7 @@ void drain_pod_wait(struct drain_pod_state *p, enum drain_wait wait, usec_t sinc
 
 static void drain_wake_at(struct drain *d, usec_t at)
 {
-    ASSERT(at > loop_now(d->drains->loop)); /* or it would be looked at for ever */
+    ASSERT(at > loop_now(d->drains->loop)); /* or steps would follow each other for ever */
     d->next = MIN(d->next, at);
 }
 
@@ -266,14 +293,14 @@ static void pod_state_send(struct drain_pod_state *p, usec_t now, enum drain_ver
 {
     struct drain *d = p->drain;
     if (d->paused) {
-        return; /* it is marked when it goes on */
+        return; /* drain_pause marks the drain when it goes on */
     }
     if (now < p->retry_at) {
         drain_wake_at(d, p->retry_at);
         return;
     }
     if (!evict_may_send(d)) {
-        /* A full window is opened by an answer, a closed gate by time. */
+        /* Too many requests in flight: an answer marks the drain. A closed client opens by time. */
         if (!client_open(d->drains->config.client)) {
             drain_wake_at(d, client_open_at(d->drains->config.client));
         }
@@ -296,7 +323,7 @@ static void pod_state_step_deleting(struct drain_pod_state *p, usec_t now, bool 
         return;
     }
     drain_pod_wait(p, DRAIN_WAIT_STUCK, due);
-    if (p->force_deleted) {
+    if (p->force_deleted_at >= 0) {
         usec_t deadline = p->force_deleted_at + DRAIN_BLOCKED_AFTER;
         drain_wake_at(d, now < deadline ? deadline : USEC_NEVER);
     } else if (d->spec.force && p->eviction == NULL && may_force) {
@@ -304,7 +331,7 @@ static void pod_state_step_deleting(struct drain_pod_state *p, usec_t now, bool 
     }
 }
 
-/* Its budget holds it. */
+/* The pod's budget does not let it go, or it has several. */
 static void pod_state_step_held(struct drain_pod_state *p, usec_t now)
 {
     struct drain *d = p->drain;
@@ -336,7 +363,7 @@ static void pod_state_step_held(struct drain_pod_state *p, usec_t now)
     }
 }
 
-/* No budget is known to cover it: it goes, or one that is not known here refuses it. */
+/* No budget is known to cover the pod: it goes, or a budget that is not known here refuses it. */
 static void pod_state_step_without_pdb(struct drain_pod_state *p, usec_t now)
 {
     struct drain *d = p->drain;
@@ -378,25 +405,24 @@ static void pod_state_step(struct drain_pod_state *p, usec_t now)
 {
     struct drain *d = p->drain;
     const struct drain_pod *pod = drain_pod_of(p);
-    enum drain_wait wait = DRAIN_WAIT_NONE;
-    enum pod_fate fate = drain_pod_fate(p, &wait);
-    bool may_go = fate == POD_FATE_GOES && !d->forbidden && !d->observing;
-    if (fate == POD_FATE_STAYS || drain_pod_is_gone(p, now)) {
+    struct pod_verdict v = drain_pod_verdict(p);
+    bool may_go = v.fate == POD_FATE_GOES && !d->forbidden && !d->observing;
+    if (v.fate == POD_FATE_STAYS || drain_pod_is_gone(p, now)) {
         p->wait = DRAIN_WAIT_NONE;
         return;
     }
     if (pod->deleting) {
-        pod_state_step_deleting(p, now, may_go && drain_pod_has_turn(p));
+        pod_state_step_deleting(p, now, may_go && drain_pod_has_turn(p, &v));
         return;
     }
     d->left++;
-    /* What it was not its time for, or nobody's, says nothing about now. */
+    /* The policy decides anew about these waits below. */
     p->wait = p->wait >= DRAIN_WAIT_COMPLETION ? DRAIN_WAIT_NONE : p->wait;
-    if (d->observing || p->accepted || (fate == POD_FATE_GOES && d->forbidden)) {
+    if (d->observing || p->accepted || (v.fate == POD_FATE_GOES && d->forbidden)) {
         p->wait = DRAIN_WAIT_NONE;
-    } else if (fate != POD_FATE_GOES) {
-        drain_pod_wait(p, wait, now);
-    } else if (p->eviction == NULL && !drain_pod_has_turn(p)) {
+    } else if (v.fate != POD_FATE_GOES) {
+        drain_pod_wait(p, v.wait, now);
+    } else if (p->eviction == NULL && !drain_pod_has_turn(p, &v)) {
         drain_pod_wait(p, DRAIN_WAIT_ORDER, now);
     } else if (p->eviction == NULL && drains_pdbs_ready(d->drains)) {
         pod_state_step_running(p, now);
@@ -405,7 +431,7 @@ static void pod_state_step(struct drain_pod_state *p, usec_t now)
 
 /* ── showing ───────────────────────────────────────────────────────────────────────────────── */
 
-/* A budget that lets others go makes nobody wait longer than since then. */
+/* A pod waits for its budget since the budget last let another pod go, at most. */
 static usec_t pod_state_since(const struct drain_pod_state *p)
 {
     bool moves = p->wait == DRAIN_WAIT_PDB && p->pdb != NULL;
@@ -417,13 +443,13 @@ static bool pod_state_timed_out(const struct drain_pod_state *p, usec_t now)
     const struct drain_spec *spec = &p->drain->spec;
     if (p->wait == DRAIN_WAIT_STUCK) {
         return !spec->force ||
-               (p->force_deleted && now >= p->force_deleted_at + DRAIN_BLOCKED_AFTER);
+               (p->force_deleted_at >= 0 && now >= p->force_deleted_at + DRAIN_BLOCKED_AFTER);
     }
     bool held = p->wait == DRAIN_WAIT_PDB || p->wait == DRAIN_WAIT_MANY_PDBS;
     return held && !spec->force && now >= drain_after(p->refused_at, spec->eviction_timeout);
 }
 
-/* It is not that something is only slow to come. */
+/* Nothing that is under way will end the wait. */
 static bool pod_state_wait_is_final(const struct drain_pod_state *p, usec_t now)
 {
     switch (p->wait) {
@@ -434,7 +460,7 @@ static bool pod_state_wait_is_final(const struct drain_pod_state *p, usec_t now)
         return true;
     case DRAIN_WAIT_STUCK:
         return pod_state_timed_out(p, now);
-    case DRAIN_WAIT_RULES: /* or the labels of namespaces are on their way */
+    case DRAIN_WAIT_RULES: /* the labels of namespaces may still come */
         return drain_rules_unusable(p->drain) || p->drain->drains->namespaces.denied;
     case DRAIN_WAIT_NONE:
     case DRAIN_WAIT_PDB:
@@ -446,9 +472,15 @@ static bool pod_state_wait_is_final(const struct drain_pod_state *p, usec_t now)
     return false;
 }
 
+/* The wait ends in the course of things: nobody has to see to it. */
+static bool wait_is_expected(enum drain_wait wait)
+{
+    return wait == DRAIN_WAIT_COMPLETION || wait == DRAIN_WAIT_ORDER;
+}
+
 static bool pod_state_blocked(const struct drain_pod_state *p, usec_t now)
 {
-    if (drain_wait_is_expected(p->wait)) {
+    if (wait_is_expected(p->wait)) {
         return false;
     }
     if (pod_state_wait_is_final(p, now) || now >= pod_state_since(p) + DRAIN_BLOCKED_AFTER) {
@@ -458,8 +490,8 @@ static bool pod_state_blocked(const struct drain_pod_state *p, usec_t now)
     return false;
 }
 
-/* Who only waits for its own end says nothing while another is in trouble, and who waits for
- * others says nothing while one of them can. */
+/* Which wait is shown first: trouble, then a pod that is waited for until it completes, then a pod
+ * whose order has not come. */
 static int pod_state_rank(const struct drain_pod_state *p)
 {
     return p->wait == DRAIN_WAIT_ORDER ? 1 : p->wait == DRAIN_WAIT_COMPLETION ? 2 : 3;
@@ -468,29 +500,27 @@ static int pod_state_rank(const struct drain_pod_state *p)
 static void drain_update_view(struct drain *d, usec_t now)
 {
     struct drain_view view = { .synced = d->synced, .done = d->synced && d->left == 0 };
-    d->longest_waiter = NULL;
     LIST_EACH (&d->pod_states, link) {
-        struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
+        const struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
         if (p->wait == DRAIN_WAIT_NONE) {
             continue;
         }
         bool late = pod_state_timed_out(p, now);
         usec_t since = pod_state_since(p);
         int rank = pod_state_rank(p);
-        int most = d->longest_waiter != NULL ? pod_state_rank(d->longest_waiter) : 0;
+        int most = view.pod_state != NULL ? pod_state_rank(view.pod_state) : 0;
         if ((late && !view.timed_out) || rank > most ||
             (late == view.timed_out && rank == most && since < d->longest_since)) {
-            d->longest_waiter = p;
+            view.pod_state = p;
             d->longest_since = since;
             view.timed_out = late;
         }
     }
     buf_reset(&d->reason);
-    if (d->longest_waiter != NULL) {
-        view.wait = d->longest_waiter->wait;
-        view.pod_state = d->longest_waiter;
-        view.blocked = pod_state_blocked(d->longest_waiter, now);
-        drain_explain(d->longest_waiter, &d->reason);
+    if (view.pod_state != NULL) {
+        view.wait = view.pod_state->wait;
+        view.blocked = pod_state_blocked(view.pod_state, now);
+        drain_explain(view.pod_state, &d->reason);
     }
     struct drains_stats *stats = &d->drains->stats;
     stats->finished += view.done && !d->view.done ? 1 : 0;
@@ -562,7 +592,7 @@ static void drains_turn(void *ctx)
     struct drains *ds = ctx;
     usec_t now = loop_now(ds->loop);
     if (ds->config.may_act != NULL && !ds->config.may_act(ds->config.ctx)) {
-        /* Whoever has lost the right stops the drains in a moment; or it is renewed. */
+        /* A controller that has lost its lease stops the drains in a moment; or it renews it. */
         loop_timer_set(&ds->turn, now + DRAIN_MAY_ACT_RETRY);
         return;
     }
@@ -571,7 +601,7 @@ static void drains_turn(void *ctx)
         ds->pdb_changes++;
         drains_mark_all(ds);
     }
-    /* In the order of age: who asks a budget first gets it. */
+    /* The oldest drain first: the first to ask a budget gets its disruption. */
     LIST_EACH (&ds->drains, link) {
         struct drain *d = CONTAINER_OF(link, struct drain, link);
         if (d->dirty || now >= d->next) {
@@ -609,7 +639,7 @@ void drain_status(const struct drain *d, struct drain_status *ret)
         .blocked = d->view.blocked,
         .timed_out = d->view.timed_out,
     };
-    const struct drain_pod_state *p = d->longest_waiter;
+    const struct drain_pod_state *p = d->view.pod_state;
     if (p != NULL) {
         ret->pod = drain_name(p->item);
         ret->wait = p->wait;
@@ -625,6 +655,46 @@ void drains_stats(const struct drains *ds, struct drains_stats *ret)
 {
     *ret = ds->stats;
     ret->pdbs_unwatched = ds->pdbs_unwatched;
+}
+
+uint32_t drain_waiting_pods(const struct drain *d, struct arena *out, struct drain_waiting_pod *ret,
+                            uint32_t max)
+{
+    CLEANUP(buf_done)
+    struct buf reason = { 0 };
+    uint32_t n = 0;
+    for (int expected = 0; expected <= 1; expected++) {
+        LIST_EACH (&d->pod_states, link) {
+            const struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
+            if (p->wait == DRAIN_WAIT_NONE || wait_is_expected(p->wait) != (expected == 1) ||
+                n++ >= max) {
+                continue;
+            }
+            buf_reset(&reason);
+            drain_explain(p, &reason);
+            ret[n - 1] = (struct drain_waiting_pod){
+                .namespace = arena_str(out, drain_namespace(p->item)),
+                .pod = arena_str(out, drain_name(p->item)),
+                .wait = p->wait,
+                .reason = arena_str(out, buf_str(&reason)),
+            };
+        }
+    }
+    return n;
+}
+
+void drain_each_volume_claim(const struct drain *d,
+                             void (*fn)(void *ctx, struct str namespace, struct str claim),
+                             void *ctx)
+{
+    LIST_EACH (&d->pod_states, link) {
+        const struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
+        const struct drain_pod *pod = drain_pod_of(p);
+        bool stay = pod->claim_count > 0 && drain_pod_verdict(p).keeps_volumes;
+        for (uint32_t i = 0; stay && i < pod->claim_count; i++) {
+            fn(ctx, drain_namespace(p->item), pod->claims[i]);
+        }
+    }
 }
 
 static void drain_check(const struct drain *d)

@@ -1,7 +1,10 @@
+/*
+ * What a drain tells people: why a pod waits, in a sentence, and the Events on pods and nodes.
+ */
 #include "base/duration.h"
 #include "drain/drain_internal.h"
 
-/* The names of all budgets that cover the patient. */
+/* The names of all budgets that cover the pod. */
 static void explain_pdbs(const struct drain_pod_state *p, struct buf *out)
 {
     const struct drains *ds = p->drain->drains;
@@ -56,18 +59,18 @@ static void explain_stuck(const struct drain_pod_state *p, struct buf *out)
                STR_ARG(duration_print(span * 1000, text)));
     if (pod->finalizer.n > 0) {
         buf_printf(out, ", held by finalizer " STR_FMT, STR_ARG(str_sub(pod->finalizer, 0, 128)));
-    } else if (p->force_deleted) {
+    } else if (p->force_deleted_at >= 0) {
         buf_add(out, STR(", although deleted without grace"));
     }
 }
 
 static void explain_completion(const struct drain_pod_state *p, struct buf *out)
 {
-    const struct drain_rule *rule = NULL;
-    if (drain_find_rule(p, &rule) == 0 && rule != NULL) {
+    const struct drain_rule *rule = drain_pod_verdict(p).rule;
+    if (rule != NULL) {
         buf_printf(out, "it is waited for until it is gone (MachineDrainRule '" STR_FMT "')",
                    STR_ARG(rule->name));
-    } else if (p->drain->drain_rules.given) {
+    } else if (drain_has_rules(p->drain)) {
         buf_add(out, STR("it wishes to complete, and is waited for until it is gone"));
     } else {
         buf_add(out, STR("it wishes to complete, and is waited for"));
@@ -76,9 +79,9 @@ static void explain_completion(const struct drain_pod_state *p, struct buf *out)
 
 static void explain_order(const struct drain_pod_state *p, struct buf *out)
 {
-    const struct drain_rule *rule = NULL;
+    const struct drain_rule *rule = drain_pod_verdict(p).rule;
     buf_printf(out, "its turn comes after the pods of order %d (", p->drain->current_order);
-    if (drain_find_rule(p, &rule) == 0 && rule != NULL) {
+    if (rule != NULL) {
         buf_printf(out, "MachineDrainRule '" STR_FMT "' gives it order %d)", STR_ARG(rule->name),
                    rule->order);
     } else {
@@ -179,11 +182,11 @@ void drain_event_accepted(const struct eviction *f)
                  });
 }
 
-/* One Event on the pod and one on the node, and no other while the same pod waits for the same. */
+/* One Event on the pod and one on the node; none again while the same pod waits for the same. */
 void drain_event_blocked(struct drain *d)
 {
     struct recorder *recorder = d->drains->config.recorder;
-    const struct drain_pod_state *p = d->longest_waiter;
+    const struct drain_pod_state *p = d->view.pod_state;
     CLEANUP(buf_done)
     struct buf key = { 0 };
     CLEANUP(buf_done)

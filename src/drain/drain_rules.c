@@ -1,6 +1,7 @@
 #include "drain/drain_rules.h"
 
 #include "format/json_writer.h"
+#include "format/label_pack.h"
 
 #define DRAIN_RULE_PODS_MAX 32u /* as Cluster API's own schema has it */
 #define DRAIN_RULES_MAX 4096u   /* more do not fit into DRAIN_RULES_BYTES_MAX */
@@ -252,23 +253,29 @@ void drain_rules_print(const struct drain_rules *drain_rules, struct buf *out)
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
-int drain_rules_find(const struct drain_rules *drain_rules, const struct drain_rule_pod *pod,
-                     const struct drain_rule **ret)
+static bool labels_match(const struct selector *selector, const struct str *labels)
+{
+    struct str packed = *labels; /* a lookup's context is not const */
+    return selector_match(selector, label_pack_find, &packed);
+}
+
+int drain_rules_find(const struct drain_rules *drain_rules, const struct str *pod,
+                     const struct str *namespace, const struct drain_rule **ret)
 {
     for (uint32_t i = 0; i < drain_rules->n; i++) {
         const struct drain_rule *rule = &drain_rules->rules[i];
         bool found = rule->n == 0;
         for (uint32_t j = 0; j < rule->n && !found; j++) {
             const struct drain_rule_pods *at = &rule->pods[j];
-            if (!selector_match(&at->pods, pod->pod, pod->pod_ctx)) {
+            if (!labels_match(&at->pods, pod)) {
                 continue;
             }
             if (at->namespaces.n == 0) {
                 found = true;
-            } else if (pod->namespace == NULL) {
+            } else if (namespace == NULL) {
                 return -ERR_NOTFOUND;
             } else {
-                found = selector_match(&at->namespaces, pod->namespace, pod->namespace_ctx);
+                found = labels_match(&at->namespaces, namespace);
             }
         }
         if (found) {

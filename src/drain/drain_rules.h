@@ -66,18 +66,12 @@ NODISCARD
 int drain_rule_read(struct str name, const struct jval *spec, struct arena *out,
                     struct drain_rule *ret, struct err *err);
 
-/* A pod, and what is known of its namespace. */
-struct drain_rule_pod {
-    selector_lookup *pod;
-    selector_lookup *namespace; /* NULL: its namespace is not known */
-    void *pod_ctx;
-    void *namespace_ctx;
-};
-/* Who decides; *ret is NULL when no rule matches. -ERR_NOTFOUND: the labels of its namespace would
- * have to be known. */
+/* The rule that decides about a pod; *ret is NULL when no rule matches. Labels are packed as
+ * format/label_pack.h does it; `namespace` are those of the pod's namespace, NULL when they are not
+ * known. -ERR_NOTFOUND: they would have to be known. */
 NODISCARD
-int drain_rules_find(const struct drain_rules *drain_rules, const struct drain_rule_pod *pod,
-                     const struct drain_rule **ret);
+int drain_rules_find(const struct drain_rules *drain_rules, const struct str *pod,
+                     const struct str *namespace, const struct drain_rule **ret);
 
 /* Whether the labels of namespaces have to be known for it. */
 bool drain_rule_asks_namespaces(const struct drain_rule *rule);

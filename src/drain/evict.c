@@ -1,3 +1,6 @@
+/*
+ * Evictions and deletions of pods: sends them, and takes note of the server's answers.
+ */
 #include "base/alloc.h"
 #include "drain/drain_internal.h"
 #include "format/json_writer.h"
@@ -35,12 +38,12 @@ void eviction_free(struct eviction *f)
 
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Short for what a moment mends, long for what a person must. */
+/* Short for failures that end by themselves, long for those that somebody has to mend. */
 #define FAILED_BASE MSECONDS(500)
 #define FAILED_MAX SECONDS(30)
 #define DENIED_BASE SECONDS(10)
 #define DENIED_MAX MINUTES(5)
-/* For a refusal whose budget is not watched; that is all the events there are. */
+/* For a refusal by a budget that is not watched: no event tells when to try again. */
 #define UNWATCHED_BASE SECONDS(2)
 #define UNWATCHED_MAX SECONDS(30)
 
@@ -118,8 +121,7 @@ static void eviction_on_accepted(struct eviction *f)
     }
     if (p != NULL) {
         p->accepted = true;
-        p->force_deleted = f->verb == DRAIN_VERB_FORCE_DELETE;
-        p->force_deleted_at = now;
+        p->force_deleted_at = f->verb == DRAIN_VERB_FORCE_DELETE ? now : -1;
         p->retry_at = 0;
         backoff_reset(&p->backoff);
     }
@@ -189,7 +191,7 @@ static void eviction_on_reply(void *ctx, const struct api_reply *reply)
     }
 }
 
-/* ── questions ─────────────────────────────────────────────────────────────────────────────── */
+/* ── requests ──────────────────────────────────────────────────────────────────────────────── */
 
 static void eviction_write_options(struct json_writer *w, const struct eviction *f)
 {
@@ -199,7 +201,7 @@ static void eviction_write_options(struct json_writer *w, const struct eviction 
     if (grace >= 0) {
         jw_pair_i64(w, "gracePeriodSeconds", grace / SECONDS(1));
     }
-    /* Another pod of that name may be there by now: it is not this one's heir. */
+    /* Another pod of that name may be there by now, and is not the one that was decided about. */
     jw_key(w, STR("preconditions"));
     jw_obj(w);
     jw_pair(w, "uid", f->uid);

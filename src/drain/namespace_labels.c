@@ -71,8 +71,8 @@ static bool namespaces_on_synced(void *ctx, uint64_t version)
     return ds->namespaces.synced;
 }
 
-/* What is not allowed any more is not known any more. Other failures are the network's, and after a
- * first list the last known labels are good enough: they hardly ever change. */
+/* Labels that we may not read any more count as unknown. Other failures are the network's, and
+ * after a first list the last known labels are good enough: they hardly ever change. */
 static void namespaces_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 {
     struct drains *ds = ctx;
@@ -130,7 +130,7 @@ void drains_unwatch_namespaces(struct drains *ds)
 
 /* ── asking ────────────────────────────────────────────────────────────────────────────────── */
 
-struct str *drains_find_namespace(const struct drains *ds, struct str name)
+const struct str *drains_find_namespace(const struct drains *ds, struct str name)
 {
     if (!ds->namespaces.synced || ds->namespaces.denied) {
         return NULL;

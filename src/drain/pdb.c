@@ -1,5 +1,7 @@
 #include "drain/pdb.h"
 
+#include "format/label_pack.h"
+
 static int64_t pdb_number(const struct jval *object, const char *path)
 {
     int64_t n = 0;
@@ -77,8 +79,9 @@ const struct store_kind pdb_kind = {
 
 bool pdb_covers(const struct pdb *b, struct str namespace, const struct drain_pod *pod)
 {
-    struct drain_pod view = *pod; /* a lookup's context is not const */
-    return str_eq(b->namespace, namespace) && selector_match(&b->selector, drain_pod_lookup, &view);
+    struct str labels = pod->labels; /* a lookup's context is not const */
+    return str_eq(b->namespace, namespace) &&
+           selector_match(&b->selector, label_pack_find, &labels);
 }
 
 /* As the eviction subresource decides: registry/core/pod/storage/eviction.go. */

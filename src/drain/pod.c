@@ -85,11 +85,6 @@ static void pod_read_claims(const struct jval *object, struct arena *out, struct
     p->claims = claims;
 }
 
-bool drain_pod_is_skipped(const struct drain_pod *p)
-{
-    return p->daemonset || p->mirror || p->drain_label == DRAIN_LABEL_SKIP;
-}
-
 /* A time that cannot be read is no reason to lose the pod: it counts as long ago. */
 static void pod_read_deletion(const struct jval *object, struct drain_pod *p)
 {
@@ -150,9 +145,3 @@ const struct store_kind drain_pod_kind = {
     .project = pod_project,
     .same = pod_same,
 };
-
-bool drain_pod_lookup(void *ctx, struct str key, struct str *ret_value)
-{
-    struct drain_pod *p = ctx;
-    return label_pack_find(&p->labels, key, ret_value);
-}

@@ -32,9 +32,3 @@ struct drain_pod {
 };
 
 extern const struct store_kind drain_pod_kind;
-
-/* It is left where it is on purpose, whatever becomes of its node, and so are its volumes. */
-bool drain_pod_is_skipped(const struct drain_pod *p);
-
-/* A selector_lookup over the labels; ctx is a const struct drain_pod. */
-bool drain_pod_lookup(void *ctx, struct str key, struct str *ret_value);

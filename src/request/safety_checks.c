@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "drain/pdb.h"
-#include "drain/drain_rules.h"
+#include "drain/pod_policy.h"
 #include "kinds/keys.h"
 #include "kube/node.h"
 #include "kube/podlist.h"
@@ -28,8 +28,7 @@ struct safety_checks {
     struct buf path;
     struct buf blocked; /* pods, and the budgets that hold them */
     uint32_t blocked_n;
-    struct drain_rules
-        drain_rules; /* of the node; without rules where it has none that can be used */
+    struct drain_rules drain_rules; /* of the node; empty where it has none that can be read */
     struct workload_losses losses;
     uint32_t refused_check; /* SAFETY_…: the check that did, if it is made of what is known here */
     bool failed;
@@ -135,25 +134,14 @@ static void safety_add_blocked(struct safety_checks *s, const char *what, struct
     }
 }
 
-/* The labels of namespaces are not known here: a rule that asks for them spares nobody. */
-static bool safety_skips(const struct safety_checks *s, const struct drain_pod *pod)
-{
-    struct drain_pod view = *pod; /* a lookup's context is not const */
-    const struct drain_rule *rule = NULL;
-    if (pod->drain_label != DRAIN_LABEL_NONE) {
-        return pod->drain_label == DRAIN_LABEL_SKIP;
-    }
-    int r = drain_rules_find(
-        &s->drain_rules, &(struct drain_rule_pod){ drain_pod_lookup, NULL, &view, NULL }, &rule);
-    return r == 0 && rule != NULL && rule->behavior == DRAIN_RULE_SKIP;
-}
-
-/* What would have to go and is held. */
+/* Names the pod if it would have to go and a budget refuses that. A rule that asks for the labels
+ * of namespaces, which are not known here, spares no pod. */
 static void safety_check_pdbs(struct safety_checks *s, struct str namespace, struct str name,
                               const struct drain_pod *pod)
 {
-    if (drain_pod_is_skipped(pod) || safety_skips(s, pod) || pod->finished || pod->deleting ||
-        pod->pending) {
+    const struct pod_policy policy = { .flags = DRAIN_USE_POD_LABEL, .rules = &s->drain_rules };
+    bool stays = pod_policy_decide(&policy, pod, NULL).fate == POD_FATE_STAYS;
+    if (stays || pod->finished || pod->deleting || pod->pending) {
         return;
     }
     for (uint32_t i = 0; i < s->pdb_n; i++) {
@@ -334,7 +322,7 @@ static void safety_read_drain_rules(struct safety_checks *s)
     struct str text = item != NULL ? node_annotation(item->object, KEY_DRAIN_RULES) : STR_NONE;
     struct err ignored = { 0 };
     if (text.p != NULL && drain_rules_parse(text, &s->memory, &s->drain_rules, &ignored) < 0) {
-        s->drain_rules = (struct drain_rules){ 0 }; /* what is not understood spares nobody */
+        s->drain_rules = (struct drain_rules){ 0 }; /* rules that cannot be read spare no pod */
     }
 }
 

@@ -149,20 +149,6 @@ TEST(drain_rules_refuses_a_rule_that_no_drain_could_follow)
 
 /* ── who decides ───────────────────────────────────────────────────────────────────────────── */
 
-static bool pod_lookup(void *ctx, struct str key, struct str *ret_value)
-{
-    const char *app = ctx;
-    *ret_value = str_from(app);
-    return str_eq(key, STR("app"));
-}
-
-static bool namespace_lookup(void *ctx, struct str key, struct str *ret_value)
-{
-    const char *team = ctx;
-    *ret_value = str_from(team);
-    return str_eq(key, STR("team"));
-}
-
 TEST(drain_rules_lets_the_first_rule_that_matches_decide_alone)
 {
     static const char text[] =
@@ -173,12 +159,13 @@ TEST(drain_rules_lets_the_first_rule_that_matches_decide_alone)
         "{\"name\":\"30\",\"behavior\":\"WaitCompleted\",\"pods\":[{\"namespaceSelector\":"
         "\"team=y\"}]}]";
     static const struct {
-        char app[2];
-        char team[2];
+        const char *app;
+        const char *team;
         const char *wanted; /* NULL: nobody */
     } cases[] = {
-        { "a", "x", "10" }, { "a", "y", "10" }, { "b", "x", "10" },
-        { "b", "y", "20" }, { "c", "y", "30" }, { "c", "x", NULL },
+        { "app=a\n", "team=x\n", "10" }, { "app=a\n", "team=y\n", "10" },
+        { "app=b\n", "team=x\n", "10" }, { "app=b\n", "team=y\n", "20" },
+        { "app=c\n", "team=y\n", "30" }, { "app=c\n", "team=x\n", NULL },
     };
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -187,18 +174,16 @@ TEST(drain_rules_lets_the_first_rule_that_matches_decide_alone)
     CHECK_EQ(drain_rules_parse(STR(text), &a, &drain_rules, &err), 0);
     CHECK(drain_rules.by_namespace);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        char app[2] = { cases[i].app[0], '\0' };
-        char team[2] = { cases[i].team[0], '\0' };
-        struct drain_rule_pod pod = { pod_lookup, namespace_lookup, app, team };
+        const struct str pod = str_from(cases[i].app);
+        const struct str namespace = str_from(cases[i].team);
         const struct drain_rule *rule = NULL;
-        CHECK_EQ(drain_rules_find(&drain_rules, &pod, &rule), 0);
+        CHECK_EQ(drain_rules_find(&drain_rules, &pod, &namespace, &rule), 0);
         CHECK((rule == NULL) == (cases[i].wanted == NULL));
         if (rule != NULL) {
             CHECK_STR(rule->name, cases[i].wanted);
         }
         /* Without its namespace's labels a pod is known only to the rules in front. */
-        pod.namespace = NULL;
-        int pdbs_unwatched = drain_rules_find(&drain_rules, &pod, &rule);
-        CHECK_EQ(pdbs_unwatched, app[0] == 'a' ? 0 : -ERR_NOTFOUND);
+        int found = drain_rules_find(&drain_rules, &pod, /* namespace= */ NULL, &rule);
+        CHECK_EQ(found, str_eq(pod, STR("app=a\n")) ? 0 : -ERR_NOTFOUND);
     }
 }

@@ -1,5 +1,5 @@
-/* What becomes of a pod, by the rules of its drain. */
-#include "drain/drain_internal.h"
+/* Which pods a drain takes, leaves, waits for, or is barred by. */
+#include "drain/pod_policy.h"
 #include "tests/unit/drain/drain_fixture.h"
 
 #define EVERYTHING                                                                                 \
@@ -148,38 +148,32 @@ static void *pod_fate_pod(struct arena *a, const char *meta, const char *spec, c
     return pod;
 }
 
-/* Nobody knows any namespace here. */
-TEST(pod_fate_of_a_pod_follows_from_the_rulebook)
+/* The labels of namespaces are not known here. */
+TEST(pod_policy_follows_the_rules_of_the_node)
 {
-    struct virtual_loop *v = virtual_loop_new(1, 0);
     for (uint32_t i = 0; i < ARRAY_LEN(rules_cases); i++) {
         const struct rules_case *c = &rules_cases[i];
         CLEANUP(arena_done)
         struct arena a = { 0 };
+        struct err err = { 0 };
+        struct drain_rules rules = { 0 };
         check_case(i);
-        struct drains ds = { .loop = virtual_loop_root(v), .namespaces = { .denied = true } };
-        struct drain d = {
-            .drains = &ds,
-            .spec = { .flags = c->rules },
+        const struct pod_policy policy = {
+            .flags = c->rules,
             .forcing = c->forcing,
-            .drain_rules = { .given = true },
+            .rules = &rules,
+            .rules_unreadable = drain_rules_parse(str_from(c->drain_rules), &a, &rules, &err) < 0,
         };
-        int r = drain_rules_parse(str_from(c->drain_rules), &a, &d.drain_rules.rules,
-                                  &d.drain_rules.failure);
-        CHECK_EQ(r < 0, d.drain_rules.failure.code != 0);
-        struct store_item item = { .name = STR("s/p"),
-                                   .object = pod_fate_pod(&a, c->meta, "", c->phase) };
-        const struct drain_pod_state p = { .drain = &d, .item = &item };
-        enum drain_wait wait = DRAIN_WAIT_NONE;
-        CHECK_EQ(drain_pod_fate(&p, &wait), c->fate);
-        CHECK_EQ(wait, c->wait);
-        CHECK_EQ(drain_pod_order(&p), c->order);
+        struct pod_verdict v =
+            pod_policy_decide(&policy, pod_fate_pod(&a, c->meta, "", c->phase), NULL);
+        CHECK_EQ(v.fate, c->fate);
+        CHECK_EQ(v.wait, c->wait);
+        CHECK_EQ(v.rule != NULL ? v.rule->order : 0, c->order);
     }
     check_case(-1);
-    virtual_loop_free(v);
 }
 
-TEST(pod_fate_of_a_pod_follows_from_the_rules)
+TEST(pod_policy_follows_the_flags)
 {
     for (uint32_t i = 0; i < ARRAY_LEN(pod_fate_cases); i++) {
         const struct pod_fate_case *c = &pod_fate_cases[i];
@@ -189,21 +183,79 @@ TEST(pod_fate_of_a_pod_follows_from_the_rules)
         struct selector selector;
         check_case(i);
         CHECK_EQ(selector_parse(str_from(c->selector), &a, &selector, &err), 0);
-        struct drain d = {
-            .spec = { .flags = c->rules, .pods = c->selector[0] != '\0' ? &selector : NULL },
+        const struct pod_policy policy = {
+            .flags = c->rules,
             .forcing = c->forcing,
+            .pods = c->selector[0] != '\0' ? &selector : NULL,
         };
-        struct store_item item = { .object = pod_fate_pod(&a, c->meta, c->spec, c->phase) };
-        const struct drain_pod_state p = { .drain = &d, .item = &item };
-        enum drain_wait wait = DRAIN_WAIT_NONE;
-        CHECK_EQ(drain_pod_fate(&p, &wait), c->fate);
-        CHECK_EQ(wait, c->wait);
+        struct pod_verdict v =
+            pod_policy_decide(&policy, pod_fate_pod(&a, c->meta, c->spec, c->phase), NULL);
+        CHECK_EQ(v.fate, c->fate);
+        CHECK_EQ(v.wait, c->wait);
+    }
+    check_case(-1);
+}
+
+/* app=d is skipped in namespaces of team x. Force waits for labels that may still come. */
+TEST(pod_policy_asks_for_the_labels_of_the_namespace)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    struct drain_rules rules = { 0 };
+    CHECK_EQ(drain_rules_parse(STR(BOOK), &a, &rules, &err), 0);
+    const struct drain_pod *pod = pod_fate_pod(&a, APP("d"), "", "Running");
+    const struct str of_x = STR("team=x\n");
+    const struct str of_y = STR("team=y\n");
+    struct pod_policy policy = { .rules = &rules };
+    CHECK_EQ(pod_policy_decide(&policy, pod, &of_x).fate, POD_FATE_STAYS);
+    CHECK(pod_policy_decide(&policy, pod, &of_x).keeps_volumes);
+    CHECK_EQ(pod_policy_decide(&policy, pod, &of_y).fate, POD_FATE_GOES);
+    CHECK(!pod_policy_decide(&policy, pod, &of_y).keeps_volumes);
+    CHECK_EQ(pod_policy_decide(&policy, pod, NULL).fate, POD_FATE_FORBIDDEN);
+    policy.forcing = true;
+    CHECK_EQ(pod_policy_decide(&policy, pod, NULL).fate, POD_FATE_GOES);
+    policy.namespaces_awaited = true;
+    CHECK_EQ(pod_policy_decide(&policy, pod, NULL).wait, DRAIN_WAIT_RULES);
+}
+
+/* Volumes stay with pods that stay on purpose: not with finished ones, and whatever is meant. */
+TEST(pod_policy_tells_whose_volumes_stay)
+{
+    static const struct {
+        const char *meta;
+        const char *phase;
+        uint32_t flags;
+        bool keeps;
+    } cases[] = {
+        { MIRROR, "Running", 0, true },
+        { OWNED("DaemonSet"), "Running", 0, true },
+        { OWNED("DaemonSet"), "Running", EVERYTHING, true },
+        { WISH("skip"), "Running", DRAIN_USE_POD_LABEL, true },
+        { WISH("skip"), "Running", 0, false },
+        { WISH("wait-completed"), "Running", DRAIN_USE_POD_LABEL, false },
+        { "", "Succeeded", 0, false },
+        { "", "Running", 0, false },
+    };
+    for (uint32_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct err err = { 0 };
+        struct selector other;
+        check_case(i);
+        CHECK_EQ(selector_parse(STR("no=pod"), &a, &other, &err), 0);
+        struct pod_policy policy = { .flags = cases[i].flags };
+        const struct drain_pod *pod = pod_fate_pod(&a, cases[i].meta, "", cases[i].phase);
+        CHECK_EQ(pod_policy_decide(&policy, pod, NULL).keeps_volumes, cases[i].keeps);
+        policy.pods = &other;
+        CHECK_EQ(pod_policy_decide(&policy, pod, NULL).keeps_volumes, cases[i].keeps);
+        CHECK_EQ(pod_policy_decide(&policy, pod, NULL).fate, POD_FATE_STAYS);
     }
     check_case(-1);
 }
 
 /* The budget lets one go at a time; then somebody decides that there was time enough. */
-TEST(pod_fate_changes_when_a_drain_is_forced_and_when_it_only_looks)
+TEST(pod_policy_changes_when_a_drain_is_forced_and_when_it_only_looks)
 {
     struct drain_fixture s;
     drain_fixture_begin(&s, 2, "web",
