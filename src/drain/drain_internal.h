@@ -21,8 +21,9 @@
 #define DRAIN_SETTLE_TIMEOUT SECONDS(5)
 #define DRAIN_BLOCKED_AFTER SECONDS(10) /* a budget that waits for a replacement is no news */
 #define DRAIN_FORCE_TIMEOUT MINUTES(1)  /* for a deletion by force, its grace at least */
-#define DRAIN_PDBS_TIMEOUT SECONDS(10)  /* for the first list of budgets; then evictions are tried \
-                                         */
+#define DRAIN_PDBS_TIMEOUT                                                                         \
+    SECONDS(10) /* for the first list of budgets; then evictions are tried                         \
+                 */
 /* For the first list of namespaces; then only a forced drain goes on. */
 #define DRAIN_NAMESPACES_TIMEOUT SECONDS(10)
 

@@ -27,7 +27,7 @@ static int drain_rule_read_behavior(struct str text, struct drain_rule *rule, st
                    STR_ARG(text));
 }
 
-/* Only pods that are sent away have an order. Cluster API passes over one that stands elsewhere. */
+/* Only pods that are evicted have an order. Cluster API ignores the order of other rules. */
 static int drain_rule_read_order(const struct jval *order, struct drain_rule *rule, struct err *err)
 {
     int64_t n = 0;

@@ -1,11 +1,11 @@
 /*
- * drain_rules: which pods of a node go first, wait for their own end, or stay: Cluster API's
+ * drain_rules: which pods of a node go first, are waited for, or stay: Cluster API's
  * MachineDrainRules, as far as they concern this node.
  *
- * The rules are objects of another cluster. Whoever may read them there leaves those that apply to
- * a node in its annotation KEY_DRAIN_RULES, together with what asks for the node, and sets
- * that right should somebody change it. A node with that annotation is drained as Cluster API would
- * drain it:
+ * The rules are objects of another cluster, the management cluster. The controller that may read
+ * them there (`drydock bridge`) writes those that apply to a node into the node's annotation
+ * KEY_DRAIN_RULES when it asks for the node, and mends the annotation should somebody change
+ * it. A node with that annotation is drained as Cluster API would drain it:
  *
  *   [{"name":"10-db","behavior":"Drain","order":5,
  *     "pods":[{"selector":"app=db","namespaceSelector":"team in (a,b)"}]},
@@ -20,14 +20,12 @@
 #include "format/json.h"
 #include "format/selector.h"
 
-#define DRAIN_RULES_BYTES_MAX                                                                      \
-    65536u /* bytes; all annotations of an object together may have four times that */
+#define DRAIN_RULES_BYTES_MAX 65536u /* all annotations of an object may have four times that */
 
 enum drain_rule_behavior {
     DRAIN_RULE_DRAIN,
     DRAIN_RULE_SKIP,
-    DRAIN_RULE_WAIT_COMPLETED, /* WaitCompleted: until the Pod object is gone, even when it has
-                                  finished */
+    DRAIN_RULE_WAIT_COMPLETED, /* until the Pod object is gone, even when the pod has finished */
 };
 
 /* Both have to match. */

@@ -1,6 +1,6 @@
 /*
- * The labels of namespaces, which some rules ask for: watched only while a drain has such a rule,
- * by all of them together.
+ * The labels of namespaces, which some drain rules ask for: one watch for all drains, which runs
+ * only while the rules of a drain need it.
  */
 #include "drain/drain_internal.h"
 #include "format/label_pack.h"

@@ -1,5 +1,5 @@
 /*
- * pdb: what a drain uses of a PodDisruptionBudget.
+ * pdb: the projection of a PodDisruptionBudget that drains and safety checks decide by.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct pdb {
 extern const struct store_kind pdb_kind;
 
 bool pdb_covers(const struct pdb *b, struct str namespace, const struct drain_pod *pod);
-/* The server lets the pod go whatever the budget allows, and counts no disruption. */
+/* The server evicts the pod whatever the budget allows, and counts no disruption. */
 bool pdb_exempts(const struct pdb *b, const struct drain_pod *pod);
 bool pdb_has_disrupted(const struct pdb *b, struct str pod);
 /* Both cover the same pods. */

@@ -1,7 +1,12 @@
+/*
+ * The watch of PodDisruptionBudgets, shared by all drains: which budget covers which pod, and
+ * whether it allows another eviction, those included that its status does not show yet.
+ */
 #include "base/alloc.h"
 #include "drain/drain_internal.h"
 
-/* After a refusal the budget's next version is waited for; these are for one that never comes. */
+/* After a refusal the budget's next version is waited for; an eviction is tried again without one
+ * after so long. */
 #define REFUSED_BASE SECONDS(10)
 #define REFUSED_MAX MINUTES(2)
 
@@ -57,8 +62,8 @@ void eviction_settle(struct eviction *f)
     }
 }
 
-/* Charges end that the present status shows: the server names the pod, or the status was made after
- * the pod's deletion. */
+/* Settles the evictions that the present status shows: it names the pod, or it was made after the
+ * pod's deletion. */
 static void pdb_state_settle_seen(struct pdb_state *w)
 {
     const struct pdb *b = pdb_of(w);
@@ -143,7 +148,7 @@ static void pdbs_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 {
     struct drains *ds = ctx;
     ds->failure = *err;
-    /* What is not allowed will not come by waiting. Other failures are the network's, and after a
+    /* Waiting does not help who may not list budgets. Other failures are the network's, and after a
      * first list the last known state is good enough: the server has the last word anyway. */
     if (err->code == ERR_DENIED && !ds->pdbs_unwatched) {
         ds->pdbs_unwatched = true;
@@ -194,7 +199,7 @@ bool drains_pdbs_ready(const struct drains *ds)
     return ds->synced || ds->pdbs_unwatched;
 }
 
-/* ── who covers whom ───────────────────────────────────────────────────────────────────────── */
+/* ── budgets and pods ──────────────────────────────────────────────────────────────────────── */
 
 void drain_pod_forget_pdb(struct drain_pod_state *p)
 {
@@ -227,7 +232,7 @@ void drain_pod_match_pdb(struct drain_pod_state *p)
         p->pdb = pdb_state_get(ds, item);
         list_add(&p->pdb->pod_states, &p->pdb_link);
     }
-    /* What an earlier budget, or a stranger's, refused says nothing about this one. */
+    /* What another budget refused says nothing about this one. */
     if (p->pdb != before || p->many_pdbs != many_pdbs) {
         p->retry_at = 0;
     }

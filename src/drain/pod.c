@@ -44,8 +44,7 @@ static bool pod_has_emptydir(const struct jval *object)
     return false;
 }
 
-/* As Cluster API reads its own label: the case does not count, nor whether the first hyphen of
- * `wait-completed` is there. */
+/* As Cluster API reads its own label: neither upper and lower case nor the first hyphen counts. */
 static enum drain_pod_label pod_read_drain_label(const struct jval *object)
 {
     struct str drain_label = jval_str(jval_get(jval_at(object, "metadata.labels"), KEY_POD_DRAIN));
@@ -85,7 +84,7 @@ static void pod_read_claims(const struct jval *object, struct arena *out, struct
     p->claims = claims;
 }
 
-/* A time that cannot be read is no reason to lose the pod: it counts as long ago. */
+/* A pod with a deletionTimestamp that cannot be read is being deleted since long ago. */
 static void pod_read_deletion(const struct jval *object, struct drain_pod *p)
 {
     struct str text = jval_str(jval_at(object, "metadata.deletionTimestamp"));

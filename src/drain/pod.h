@@ -1,5 +1,5 @@
 /*
- * pod: what a drain uses of a Pod.
+ * pod: the projection of a Pod that drains, safety checks and drained checks decide by.
  */
 #pragma once
 
@@ -9,17 +9,17 @@
 enum drain_pod_label {
     DRAIN_LABEL_NONE,
     DRAIN_LABEL_SKIP,
-    DRAIN_LABEL_WAIT_COMPLETED, /* it is waited for and never evicted */
+    DRAIN_LABEL_WAIT_COMPLETED, /* the pod is waited for and never evicted */
 };
 
 struct drain_pod {
     struct str uid;
     struct str labels; /* as format/label_pack.h packs them */
     bool daemonset;    /* of a DaemonSet */
-    bool mirror;       /* of the kubelet's own files */
+    bool mirror;       /* of a static pod: the kubelet runs it from a file of the node */
     bool finished;     /* Succeeded or Failed: nothing of it runs */
     bool managed;      /* a controller would make it again */
-    bool has_emptydir; /* it has an emptyDir */
+    bool has_emptydir;
     enum drain_pod_label drain_label;
     const struct str *claims; /* PersistentVolumeClaims */
     uint32_t claim_count;
