@@ -146,11 +146,11 @@ static void prepare_cordon(struct prepare *q)
     }
 }
 
-/* What the node shows is not what we know of its cordon. Which of the two is older is told by the
- * live read with which the deed begins. */
+/* The node shows another cordon than the one we know of. The live read that begins every change of
+ * a cordon tells which of the two is older. */
 static bool prepare_cordon_changed(const struct prepare *q, const struct node *node)
 {
-    bool ours = str_eq(node_annotation(node, KEY_REQUEST_CORDON), q->spec.uid);
+    bool ours = cordon_is_ours(node_annotation(node, KEY_REQUEST_CORDON), q->spec.uid);
     return q->cordon == CORDON_RESULT_NODE_GONE ||
            (q->cordon != CORDON_RESULT_NONE && !node->unschedulable) ||
            (q->cordon == CORDON_RESULT_OURS && !ours);

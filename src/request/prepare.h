@@ -10,9 +10,9 @@
 #pragma once
 
 #include "base/log.h"
+#include "drain/cordon.h"
 #include "drain/drain.h"
 #include "ledger/arbiter.h"
-#include "request/cordon.h"
 
 struct preparer; /* what all preparations share: the watch of VolumeAttachments */
 struct prepare;  /* of one request */

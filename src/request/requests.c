@@ -203,7 +203,7 @@ bool requests_node_has_mark(const struct requests *r, struct str uid)
 {
     MAP_EACH (&r->config.nodes->items, entry) {
         const struct store_item *item = map_item_value(entry);
-        if (str_eq(node_annotation(item->object, KEY_REQUEST_CORDON), uid)) {
+        if (cordon_is_ours(node_annotation(item->object, KEY_REQUEST_CORDON), uid)) {
             return true;
         }
     }

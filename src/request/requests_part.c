@@ -1,8 +1,8 @@
 #include "request/requests_part.h"
 
+#include "drain/cordon.h"
 #include "drain/drain_rules.h"
 #include "kinds/keys.h"
-#include "request/cordon.h"
 
 /* Those of the bridge say for which Machine a Node is wanted; see prepare.h. */
 static const struct str annotations[] = {

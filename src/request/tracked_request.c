@@ -214,7 +214,7 @@ bool tracked_node_marked(const struct tracked_request *c)
     }
     const struct node *node = requests_node(c->r, c->target);
     return c->maybe_cordoned ||
-           (node != NULL && str_eq(node_annotation(node, KEY_REQUEST_CORDON), c->uid));
+           (node != NULL && cordon_is_ours(node_annotation(node, KEY_REQUEST_CORDON), c->uid));
 }
 
 /* How long the time limit of the phase has run, by the clock that does not jump; what ran before

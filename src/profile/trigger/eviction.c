@@ -7,6 +7,7 @@
  */
 #include "profile/trigger/trigger.h"
 
+#include "drain/cordon.h"
 #include "kinds/keys.h"
 
 static struct str eviction_action(const struct config_instance *instance)
@@ -31,10 +32,9 @@ static void cordon(const struct trigger_input *in)
 static void uncordon(const struct trigger_input *in)
 {
     struct str mark = node_edit_annotation(in->edit, KEY_PROFILE_CORDON);
-    bool mine = mark.p != NULL && str_eq(mark, in->profile);
     bool any =
         in->any_owner || plugin_get(in->instance->plugin, in->instance->values, "anyOwner")->truth;
-    if (mine || any) {
+    if (cordon_is_ours(mark, in->profile) || any) {
         node_edit_set_unschedulable(in->edit, false);
         node_edit_remove_annotation(in->edit, KEY_PROFILE_CORDON);
     }

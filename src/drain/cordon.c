@@ -1,24 +1,23 @@
-#include "request/cordon.h"
+#include "drain/cordon.h"
 
 #include "base/alloc.h"
 #include "base/list.h"
 #include "format/json_writer.h"
 #include "kinds/keys.h"
 
-/* Somebody else was faster, and may be once more; then what a moment mends; then what a person
- * must. */
+/* Waits before the next try: somebody else changed the node first; a failure that ends by itself;
+ * a refusal that somebody has to mend. */
 #define CONFLICT_BASE MSECONDS(20)
 #define CONFLICT_MAX SECONDS(2)
 #define FAILED_BASE MSECONDS(500)
 #define FAILED_MAX SECONDS(30)
 #define REFUSED_BASE SECONDS(10)
 #define REFUSED_MAX MINUTES(5)
-#define MAY_ACT_RECHECK SECONDS(1) /* whether it may act; nothing else would wake it */
+#define MAY_ACT_RECHECK SECONDS(1) /* until may_act is asked again: no event tells */
 
 struct cordons {
     struct cordons_config config;
-    struct client *client; /* of the configuration */
-    struct list queue;     /* in the order in which they were asked for */
+    struct list queue; /* in the order in which they were asked for */
     struct buf path;
     struct buf body;
 };
@@ -48,11 +47,15 @@ struct cordon_node {
 
 static void cordon_turn(void *ctx);
 
+bool cordon_is_ours(struct str mark, struct str owner)
+{
+    return owner.n > 0 && str_eq(mark, owner);
+}
+
 struct cordons *cordons_new(const struct cordons_config *config)
 {
     struct cordons *cs = ALLOC_NEW(struct cordons);
     cs->config = *config;
-    cs->client = config->client;
     list_init(&cs->queue);
     return cs;
 }
@@ -61,7 +64,7 @@ static void cordon_free(struct cordon *c)
 {
     struct cordons *cs = c->cordons;
     if (c->call != NULL) {
-        api_cancel(cs->client->api, STEAL(c->call));
+        api_cancel(cs->config.client->api, STEAL(c->call));
     }
     loop_timer_done(&c->timer);
     list_del(&c->link);
@@ -82,13 +85,13 @@ void cordons_free(struct cordons *cs)
     alloc_free(cs);
 }
 
-/* Who waited for it is the first of its node now. */
+/* The next change of that node has its turn. */
 static void cordons_start_next(struct cordons *cs, struct str node)
 {
     LIST_EACH (&cs->queue, link) {
         struct cordon *c = CONTAINER_OF(link, struct cordon, link);
         if (str_eq(c->spec.node, node)) {
-            loop_timer_pull(&c->timer, loop_now(cs->client->loop));
+            loop_timer_pull(&c->timer, loop_now(cs->config.client->loop));
             return;
         }
     }
@@ -122,9 +125,9 @@ struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
     c->spec.uid = arena_str(&c->memory, spec->uid);
     c->spec.request = arena_str(&c->memory, spec->request);
     c->spec.node = arena_str(&c->memory, spec->node);
-    loop_timer_init(&c->timer, cs->client->loop, cordon_turn, c);
+    loop_timer_init(&c->timer, cs->config.client->loop, cordon_turn, c);
     list_add(&cs->queue, &c->link);
-    loop_timer_set(&c->timer, loop_now(cs->client->loop));
+    loop_timer_set(&c->timer, loop_now(cs->config.client->loop));
     return c;
 }
 
@@ -135,7 +138,7 @@ void cordon_stop(struct cordon *c)
     }
     c->on_result = NULL;
     if (c->patching) {
-        return; /* it ends with the answer */
+        return; /* the answer ends it */
     }
     cordon_finish(c, CORDON_RESULT_NONE);
 }
@@ -145,7 +148,7 @@ struct str cordon_error(const struct cordon *c)
     return c->last_error.code != 0 ? str_from(c->last_error.msg) : STR_NONE;
 }
 
-/* ── asking ────────────────────────────────────────────────────────────────────────────────── */
+/* ── reading the node ──────────────────────────────────────────────────────────────────────── */
 
 static void cordon_on_read(void *ctx, const struct api_reply *reply);
 static void cordon_on_patched(void *ctx, const struct api_reply *reply);
@@ -161,8 +164,8 @@ static bool cordon_is_first(const struct cordon *c)
     return false;
 }
 
-/* A process that was frozen may find an answer before it finds out that it does not lead any more.
- */
+/* In a process that was frozen an answer may come before the process notices that it does not lead
+ * any more. */
 static bool cordons_may_act(const struct cordons *cs)
 {
     return cs->config.may_act == NULL || cs->config.may_act(cs->config.ctx);
@@ -179,7 +182,7 @@ static void cordon_set_path(struct cordon *c)
 static void cordon_turn(void *ctx)
 {
     struct cordon *c = ctx;
-    struct client *client = c->cordons->client;
+    struct client *client = c->cordons->config.client;
     if (c->call != NULL || !cordon_is_first(c)) {
         return;
     }
@@ -199,7 +202,7 @@ static void cordon_turn(void *ctx)
 
 static void cordon_retry(struct cordon *c, usec_t base, usec_t max)
 {
-    struct loop *loop = c->cordons->client->loop;
+    struct loop *loop = c->cordons->config.client->loop;
     if (c->backoff.base != base) {
         c->backoff = (struct backoff){ .base = base, .max = max };
     }
@@ -207,7 +210,7 @@ static void cordon_retry(struct cordon *c, usec_t base, usec_t max)
     loop_timer_set(&c->timer, c->retry_at);
 }
 
-/* Nothing was done that we know of. Whatever it was, the node is read anew before the next try. */
+/* As far as we know nothing has changed. The node is read anew before the next try. */
 static void cordon_failed(struct cordon *c, const struct api_reply *reply,
                           enum retry_verdict verdict)
 {
@@ -230,19 +233,20 @@ static void cordon_failed(struct cordon *c, const struct api_reply *reply,
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
-/* True when the node is as it should be. */
+/* True when the node needs no patch; then *ret is the result. */
 static bool cordon_decide(const struct cordon *c, const struct cordon_node *facts,
                           enum cordon_result *ret)
 {
-    bool ours = str_eq(facts->mark, c->spec.uid);
+    bool ours = cordon_is_ours(facts->mark, c->spec.uid);
     if (c->spec.action == CORDON_ACTION_CORDON) {
-        /* A mark on a node that takes pods is the rest of a cordon that somebody has lifted. */
+        /* A mark on a schedulable node is left over from a cordon that somebody has lifted. */
         *ret = ours ? CORDON_RESULT_OURS : CORDON_RESULT_OTHERS;
         return facts->unschedulable;
     }
     *ret = CORDON_RESULT_CLEARED;
-    bool mutated_uncordon = mutated(c->cordons->client->mutations, MUTATION_UNCORDON_OTHERS) &&
-                            c->spec.action == CORDON_ACTION_UNCORDON && facts->unschedulable;
+    bool mutated_uncordon =
+        mutated(c->cordons->config.client->mutations, MUTATION_UNCORDON_OTHERS) &&
+        c->spec.action == CORDON_ACTION_UNCORDON && facts->unschedulable;
     return !ours && !mutated_uncordon;
 }
 
@@ -254,7 +258,7 @@ static void cordon_write_patch(struct cordon *c, const struct cordon_node *facts
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
-    if (!mutated(cs->client->mutations, MUTATION_SKIP_RV)) {
+    if (!mutated(cs->config.client->mutations, MUTATION_SKIP_RV)) {
         jw_pair(&w, "resourceVersion", facts->version);
     }
     jw_key(&w, STR("annotations"));
@@ -300,7 +304,7 @@ static int cordon_read(struct str body, struct arena *tmp, struct cordon_node *r
 static void cordon_on_read(void *ctx, const struct api_reply *reply)
 {
     struct cordon *c = ctx;
-    struct client *client = c->cordons->client;
+    struct client *client = c->cordons->config.client;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct cordon_node facts;
@@ -331,7 +335,7 @@ static void cordon_on_read(void *ctx, const struct api_reply *reply)
     }
 }
 
-/* ── telling ───────────────────────────────────────────────────────────────────────────────── */
+/* ── the patch's answer ────────────────────────────────────────────────────────────────────── */
 
 static void cordon_send_event(const struct cordon *c, struct str body)
 {
@@ -342,7 +346,7 @@ static void cordon_send_event(const struct cordon *c, struct str body)
     struct err ignored = { 0 };
     bool cordoned = c->spec.action == CORDON_ACTION_CORDON;
     if (c->spec.action == CORDON_ACTION_UNMARK) {
-        return; /* to the node nothing has happened */
+        return; /* the node is as schedulable as before */
     }
     if (cordon_read(body, &tmp, &facts, &ignored) < 0) {
         facts.uid = STR_NONE; /* an Event without it finds its node by the name */
@@ -377,7 +381,7 @@ static void cordon_on_patched(void *ctx, const struct api_reply *reply)
     struct cordon *c = ctx;
     c->call = NULL;
     c->patching = false;
-    enum retry_verdict verdict = client_note(c->cordons->client, API_PATCH, reply);
+    enum retry_verdict verdict = client_note(c->cordons->config.client, API_PATCH, reply);
     if (verdict == RETRY_DONE) {
         cordon_send_event(c, reply->body);
         cordon_finish(c, c->spec.action == CORDON_ACTION_CORDON ? CORDON_RESULT_OURS
