@@ -320,7 +320,7 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
                     void *ctx)
 {
     ASSERT(spec->uid.n > 0 && spec->target.n > 0);
-    ASSERT(spec->owner == ASK_REQUEST || spec->confirm != NULL || !spec->already_true);
+    ASSERT(spec->owner == ASK_OF_REQUEST || spec->confirm != NULL || !spec->already_true);
     ASSERT(map_find(&a->asks, spec->uid) == NULL);
     struct ask *k = ALLOC_NEW(struct ask);
     k->waiting_since = USEC_NEVER;

@@ -35,8 +35,10 @@ struct metrics; /* base/metric.h */
 struct arbiter;
 struct ask;
 
-/* Who asks. The order is that of the sweep's trust: a part is asked only about its own. */
-enum ask_owner { ASK_REQUEST, ASK_PROFILE };
+/* What an ask rests on. A MaintenanceRequest is an object that the arbiter can read for itself.
+ * Without one, only the target's own state tells whether it is still wanted; the names of such asks
+ * contain a '/', which no name of a request does, so that their reservations are told apart. */
+enum ask_owner { ASK_OF_REQUEST, ASK_OF_TARGET };
 #define ASK_OWNERS 2
 
 enum arbiter_missing_limit { MISSING_LIMIT_UNLIMITED, MISSING_LIMIT_DENY, MISSING_LIMIT_PERCENT };
@@ -114,15 +116,16 @@ struct ask_spec {
     usec_t since;     /* wall: when it queued */
     bool last;        /* in rejection back-off: behind all others */
     struct str state; /* to be shown in the reservation: "Preparing", "Approved", … */
-    /* ASK_REQUEST: the number of the grant that it has or wants. All below it are over. 0: numbers
-     * are not kept (an object of an older version); what is there under its uid is its own. */
+    /* ASK_OF_REQUEST: the number of the grant that it has or wants. All below it are over. 0:
+     * numbers are not kept (an object of an older version); what is there under its uid is its own.
+     */
     uint32_t grant;
     /* Adoption (R17): it is a fact. It is reserved even above the limit, and never waits; also what
      * was approved or in progress before a restart. Its request, or what confirm judges by, is read
      * live before it is entered above a limit: until then, and when it has ended after all, it
      * stays ASK_TAKING. */
     bool already_true;
-    /* ASK_PROFILE: whether the target, as it was read just now and still of that uid, is what
+    /* ASK_OF_TARGET: whether the target, as it was read just now and still of that uid, is what
      * `adopt` says. From the loop, with the ctx of ask_new. */
     bool (*confirm)(void *ctx, const struct jval *target);
     /* It stands in line and takes nothing. Where it could be held, what it would take is kept from
@@ -141,7 +144,7 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
  * uid and the target never do. With another number nothing is held at first. */
 void ask_update(struct ask *k, const struct ask_spec *spec);
 #define ASK_GRANTS_ALL UINT32_MAX
-/* All numbers below `below` are over, for good: what is in the books of them may go. ASK_REQUEST
+/* All numbers below `below` are over, for good: what is in the books of them may go. ASK_OF_REQUEST
  * says so before an ask can end of which something is there. */
 void ask_close_grants_below(struct ask *k, uint32_t below);
 /* Takes back what it holds, last things last; ASK_ENDED follows at once or later. A new ask_new
@@ -174,7 +177,7 @@ void ask_view(const struct ask *k, struct ask_view *ret);
 
 /* Would an ask like that be held if it came now? From what is known, without asking the server; who
  * waits already is served before it, unless one with its uid stands in line: then what is kept for
- * that is its own. For a part that keeps those who wait itself (ASK_PROFILE). `ret` says why not,
+ * that is its own. For a part that keeps those who wait itself (ASK_OF_TARGET). `ret` says why not,
  * and lives until the loop runs. */
 bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
                          struct ask_view *ret);

@@ -17,7 +17,7 @@
 
 struct lease_grant {
     struct str node;
-    struct str owner; /* the profile */
+    struct str owner; /* for whom, as whoever leads next will understand it */
     uint64_t version; /* of the node, that the patch is based on */
 };
 

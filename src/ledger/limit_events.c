@@ -63,7 +63,7 @@ void limit_event_missing(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
     usec_t *told = &a->missing_event_at[k->spec.type];
-    if (a->config.recorder == NULL || k->spec.owner != ASK_REQUEST ||
+    if (a->config.recorder == NULL || k->spec.owner != ASK_OF_REQUEST ||
         a->now < *told + ARBITER_MISSING_INTERVAL) {
         return;
     }

@@ -11,7 +11,7 @@
 
 static enum ask_owner ask_owner_of(struct str name)
 {
-    return str_starts(name, STR("profile/")) ? ASK_PROFILE : ASK_REQUEST;
+    return str_find_char(name, '/') < name.n ? ASK_OF_TARGET : ASK_OF_REQUEST;
 }
 
 static void orphan_free(struct orphan *o)
@@ -115,7 +115,7 @@ static void orphan_read_request(struct orphan *o)
 
 static bool confirm_holds(const struct jval *object, const struct ask *k, struct arena *tmp)
 {
-    if (k->spec.owner == ASK_PROFILE) {
+    if (k->spec.owner == ASK_OF_TARGET) {
         return str_eq(jval_str(jval_at(object, "metadata.uid")), k->spec.uid) &&
                k->spec.confirm(k->ctx, object);
     }
@@ -159,7 +159,7 @@ void ask_confirm(struct ask *k)
     for (uint32_t i = 0; i < k->applied_n; i++) {
         k->applied[i].confirm_asked = k->applied[i].version;
     }
-    if (k->spec.owner == ASK_PROFILE) {
+    if (k->spec.owner == ASK_OF_TARGET) {
         ask_target_path(k);
     } else {
         buf_reset(&a->path);
@@ -177,12 +177,11 @@ static void orphan_step(struct orphan *o)
     if (o->closed_below == ASK_GRANTS_ALL || o->call != NULL) {
         return;
     }
-    if (o->owner == ASK_REQUEST && o->name.n > 0) {
+    if (o->owner == ASK_OF_REQUEST && o->name.n > 0) {
         orphan_read_request(o);
         return;
     }
-    /* A node tells by its labels what a profile does with it, and its profile has seen it by now.
-     */
+    /* The owner is synced: it knows the target, and would have asked by now. */
     if (a->now >= o->since + ARBITER_ORPHAN_WAIT) {
         o->closed_below = ASK_GRANTS_ALL;
         o->unnumbered = true;
@@ -272,7 +271,7 @@ void orphan_sweep(struct arbiter *a)
     MAP_EACH (&a->orphans, entry) {
         struct orphan *o = map_item_value(entry);
         orphan_step(o);
-        o->marked = o->owner == ASK_REQUEST && a->config.has_mark != NULL &&
+        o->marked = o->owner == ASK_OF_REQUEST && a->config.has_mark != NULL &&
                     a->config.has_mark(a->config.ctx, o->uid);
     }
     orphan_sweep_locks(a);

@@ -102,7 +102,7 @@ static void ask_find_applied(struct ask *k)
     k->target_known = population_known(a, k->spec.type);
     k->target_missing = !population_find(a, k->spec.type, k->target_name, &m);
     uint32_t n = population_limits(a, &m, limits, APPLIED_MAX);
-    if (n == 0 && a->fallback[k->spec.type] != NULL && k->spec.owner == ASK_REQUEST) {
+    if (n == 0 && a->fallback[k->spec.type] != NULL && k->spec.owner == ASK_OF_REQUEST) {
         limits[n++] = a->fallback[k->spec.type];
     }
     ask_set_applied(k, limits, n);
@@ -117,7 +117,7 @@ static void ask_find_applied(struct ask *k)
 
 static bool ask_compares_grants(const struct ask *k, uint32_t grant)
 {
-    return k->spec.owner == ASK_REQUEST && k->spec.grant > 0 && grant > 0 &&
+    return k->spec.owner == ASK_OF_REQUEST && k->spec.grant > 0 && grant > 0 &&
            !mutated(k->arbiter->config.mutations, MUTATION_STRIKE_BY_REQUEST);
 }
 
@@ -329,7 +329,7 @@ static enum ask_why ask_evaluate(struct ask *k)
         return ASK_WHY_TARGET_NOT_FOUND;
     }
     if (k->applied_n == 0 && a->config.missing == MISSING_LIMIT_DENY &&
-        k->spec.owner == ASK_REQUEST) {
+        k->spec.owner == ASK_OF_REQUEST) {
         return ASK_WHY_DENIED;
     }
     for (uint32_t i = 0; i < k->applied_n; i++) {

@@ -673,7 +673,7 @@ void controller_turn(void *ctx)
     }
     if (c->core->arbiter != NULL && !c->all_reserved && c->core->nodes.store.dirty_count == 0) {
         c->all_reserved = true;
-        arbiter_owner_synced(c->core->arbiter, ASK_PROFILE, true);
+        arbiter_owner_synced(c->core->arbiter, ASK_OF_TARGET, true);
     }
     grant_commit(c);
 }

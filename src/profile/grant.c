@@ -304,6 +304,6 @@ void grant_drop_all(struct controller *c)
     c->all_queued = false;
     c->all_reserved = false;
     if (c->core->arbiter != NULL) {
-        arbiter_owner_synced(c->core->arbiter, ASK_PROFILE, false);
+        arbiter_owner_synced(c->core->arbiter, ASK_OF_TARGET, false);
     }
 }

@@ -42,7 +42,7 @@ static void node_limit_spec(const struct managed_node *m, struct str profile, bo
 {
     const struct node *node = m->item->object;
     *ret = (struct ask_spec){
-        .owner = ASK_PROFILE,
+        .owner = ASK_OF_TARGET,
         .uid = node->uid,
         .name = arena_concat(out, STR("profile/"), profile),
         .type = TARGET_NODE,

@@ -113,7 +113,7 @@ static void requests_tell_synced(struct requests *r, bool synced)
 {
     if (r->synced_told != synced) {
         r->synced_told = synced;
-        arbiter_owner_synced(r->config.arbiter, ASK_REQUEST, synced);
+        arbiter_owner_synced(r->config.arbiter, ASK_OF_REQUEST, synced);
     }
 }
 

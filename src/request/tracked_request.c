@@ -357,7 +357,7 @@ static void tracked_update_ask(struct tracked_request *c, const struct phase_pla
     const struct maintenance_request *m = tracked_object(c);
     bool adopt = plan->ask == PHASE_ASK_ADOPT;
     struct ask_spec spec = {
-        .owner = ASK_REQUEST,
+        .owner = ASK_OF_REQUEST,
         .uid = c->uid,
         .name = c->name,
         .type = c->type,

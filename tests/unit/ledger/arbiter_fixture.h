@@ -348,7 +348,7 @@ static inline struct ask_spec controller_spec(struct fixture_controller *s, uint
                                               const char *node)
 {
     return (struct ask_spec){
-        .owner = ASK_REQUEST,
+        .owner = ASK_OF_REQUEST,
         .uid = arena_printf(&s->fixture->memory, "uid-%02u", i),
         .name = arena_printf(&s->fixture->memory, "mr-%02u", i),
         .type = TARGET_NODE,

@@ -111,7 +111,7 @@ TEST(arbiter_writes_nothing_when_nothing_changes)
     fixture_nodes(&c, 4);
     fixture_limit(&c, "node", "{\"limit\":25,\"policies\":[\"Unschedulable\"]}");
     struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
-    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+    arbiter_owner_synced(s->arbiter, ASK_OF_REQUEST, true);
     controller_ask(s, 1, "n1");
     controller_ask(s, 2, "n2");
     fixture_run(&c, SECONDS(30));
@@ -452,7 +452,7 @@ static struct ask_spec profile_spec(struct arbiter_fixture *c, struct fixture_co
     struct str name = arena_printf(&c->memory, "n%u", i);
     const struct jval *node = apiserver_find(c->server, STR(""), STR("nodes"), STR(""), name);
     struct ask_spec spec = controller_spec(s, i, name.p);
-    spec.owner = ASK_PROFILE;
+    spec.owner = ASK_OF_TARGET;
     spec.uid = jval_str(jval_at(node, "metadata.uid"));
     spec.name = STR("profile/p");
     spec.state = STR("InMaintenance");

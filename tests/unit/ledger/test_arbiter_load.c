@@ -11,7 +11,7 @@ static void ask_for_all(struct fixture_controller *s)
     for (uint32_t i = 1; i < FIXTURE_ASKS; i++) {
         controller_ask(s, i, arena_printf(&s->fixture->memory, "n%u", 1 + i % CROWD_NODES).p);
     }
-    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+    arbiter_owner_synced(s->arbiter, ASK_OF_REQUEST, true);
 }
 
 /* Whoever holds a node is through with it at once, and everybody knows; answers how many are left.

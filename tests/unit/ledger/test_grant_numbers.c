@@ -277,7 +277,7 @@ TEST(grants_that_nobody_claims_are_swept_when_they_are_over)
         put_entry(&c, "node", arena_printf(&c.memory, STR_FMT, STR_ARG(uid)).p, "other", "n1",
                   cases[i].entry);
         struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
-        arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+        arbiter_owner_synced(s->arbiter, ASK_OF_REQUEST, true);
         fixture_run(&c, MINUTES(5));
         CHECK_EQ(fixture_reserved(&c, "node"), cases[i].swept ? 0 : 1);
         fixture_end(&c);

@@ -16,7 +16,7 @@ static void ask_all(struct fixture_controller *s, uint32_t n)
     for (uint32_t i = 1; i <= n; i++) {
         controller_ask(s, i, arena_printf(&s->fixture->memory, "n%u", i).p);
     }
-    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+    arbiter_owner_synced(s->arbiter, ASK_OF_REQUEST, true);
 }
 
 /* The server has the requests that the sweep asks for. */
@@ -82,7 +82,7 @@ TEST(arbiter_leaves_nothing_when_it_dies_while_releasing)
         controller_crash(s);
         /* Their requests are gone meanwhile: nobody asks for them any more. */
         s = fixture_start_controller(&c, 0, NULL);
-        arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+        arbiter_owner_synced(s->arbiter, ASK_OF_REQUEST, true);
         fixture_run(&c, MINUTES(2));
         CHECK_EQ(fixture_reserved(&c, "a"), 0);
         CHECK_EQ(fixture_reserved(&c, "node"), 0);
@@ -138,7 +138,7 @@ TEST(arbiter_sweeps_nothing_whose_cordon_still_stands)
     struct fixture_controller *s =
         fixture_start_controller(&c, 0, &(struct arbiter_config){ .has_mark = is_marked });
     s->marked = true;
-    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+    arbiter_owner_synced(s->arbiter, ASK_OF_REQUEST, true);
     fixture_run(&c, MINUTES(5));
     CHECK_EQ(fixture_reserved(&c, "node"), 1);
     s->marked = false;
@@ -175,12 +175,12 @@ TEST(arbiter_asks_the_server_before_it_sweeps)
     struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
     fixture_run(&c, MINUTES(5));
     CHECK_EQ(fixture_reserved(&c, "node"), 4); /* nobody has said that it knows its own */
-    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+    arbiter_owner_synced(s->arbiter, ASK_OF_REQUEST, true);
     fixture_run(&c, SECONDS(5));
     CHECK_EQ(fixture_reserved(&c, "node"), 2);
     fixture_run(&c, MINUTES(5));
     CHECK_EQ(fixture_reserved(&c, "node"), 2);
-    arbiter_owner_synced(s->arbiter, ASK_PROFILE, true);
+    arbiter_owner_synced(s->arbiter, ASK_OF_TARGET, true);
     fixture_run(&c, MINUTES(2));
     CHECK_EQ(fixture_reserved(&c, "node"), 1);
     fixture_api(&c, 200, "DELETE", "/apis/repairman.k8s.io/v1/maintenancerequests/other-01", "");

@@ -271,7 +271,7 @@ TEST(arbiter_denies_what_no_limit_is_for_when_told)
         fixture_start_controller(&c, 0, &(struct arbiter_config){ .missing = MISSING_LIMIT_DENY });
     controller_ask(s, 1, "n1");
     struct ask_spec profile = controller_spec(s, 2, "n2");
-    profile.owner = ASK_PROFILE;
+    profile.owner = ASK_OF_TARGET;
     profile.uid = STR("node-uid");
     profile.name = STR("profile/os");
     controller_ask_spec(s, 2, &profile);

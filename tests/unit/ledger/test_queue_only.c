@@ -5,7 +5,7 @@
 static struct ask_spec standing(struct fixture_controller *s, uint32_t i, const char *node)
 {
     struct ask_spec spec = controller_spec(s, i, node);
-    spec.owner = ASK_PROFILE;
+    spec.owner = ASK_OF_TARGET;
     spec.queue_only = true;
     return spec;
 }
@@ -14,7 +14,7 @@ static struct ask_spec standing(struct fixture_controller *s, uint32_t i, const 
 static void take_up(struct fixture_controller *s, uint32_t i, const char *node)
 {
     struct ask_spec spec = controller_spec(s, i, node);
-    spec.owner = ASK_PROFILE;
+    spec.owner = ASK_OF_TARGET;
     ask_free(STEAL(s->asks[i].ask));
     controller_ask_spec(s, i, &spec);
 }
@@ -137,8 +137,8 @@ TEST(queue_claims_nothing_that_is_in_the_books)
     struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
     struct ask_spec first = standing(s, 1, "n1");
     controller_ask_spec(s, 1, &first);
-    arbiter_owner_synced(s->arbiter, ASK_PROFILE, true);
-    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+    arbiter_owner_synced(s->arbiter, ASK_OF_TARGET, true);
+    arbiter_owner_synced(s->arbiter, ASK_OF_REQUEST, true);
     fixture_run(&c, MINUTES(2));
     CHECK_EQ(fixture_reserved(&c, "node"), 0);
     CHECK_EQ(controller_view(s, 1).why, ASK_WHY_NONE);

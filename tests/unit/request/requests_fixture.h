@@ -341,7 +341,7 @@ static inline void fixture_start_controller(struct requests_fixture *q)
                    });
     reflector_start(&q->reflector);
     q->open = true;
-    arbiter_owner_synced(q->arbiter, ASK_PROFILE, true);
+    arbiter_owner_synced(q->arbiter, ASK_OF_TARGET, true);
 }
 
 static inline void fixture_crash(struct requests_fixture *q)
