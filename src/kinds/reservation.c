@@ -87,18 +87,20 @@ void reservations_parse(const struct jval *list, struct arena *out, struct reser
     reservations_index(ret, items, n, out);
 }
 
-const struct reservation *reservations_find(const struct reservations *r, struct str uid)
+static const struct reservation *reservations_search(const struct reservations *r, bool by_target,
+                                                     struct str wanted)
 {
+    const uint32_t *order = by_target ? r->by_target : r->by_uid;
     uint32_t low = 0;
     uint32_t high = r->n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct reservation *item = &r->items[r->by_uid[middle]];
-        int order = str_cmp(item->uid, uid);
-        if (order == 0) {
+        const struct reservation *item = &r->items[order[middle]];
+        int found = str_cmp(by_target ? item->target : item->uid, wanted);
+        if (found == 0) {
             return item;
         }
-        if (order < 0) {
+        if (found < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -107,23 +109,14 @@ const struct reservation *reservations_find(const struct reservations *r, struct
     return NULL;
 }
 
+const struct reservation *reservations_find(const struct reservations *r, struct str uid)
+{
+    return reservations_search(r, /* by_target= */ false, uid);
+}
+
 bool reservations_has_target(const struct reservations *r, struct str target)
 {
-    uint32_t low = 0;
-    uint32_t high = r->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        int order = str_cmp(r->items[r->by_target[middle]].target, target);
-        if (order == 0) {
-            return true;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return false;
+    return reservations_search(r, /* by_target= */ true, target) != NULL;
 }
 
 struct tree *reservations_tree(const struct reservations *r, struct arena *out)

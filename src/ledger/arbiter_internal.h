@@ -172,7 +172,6 @@ struct ask {
     struct target_lock *lock;
     struct applied_limit *applied; /* the limits that apply, by name */
     uint32_t applied_n;
-    uint32_t applied_cap;
     uint64_t
         limits_version;  /* the arbiter's, when they were found; 0: they are to be found again */
     bool target_missing; /* its target is not there */
@@ -217,7 +216,6 @@ struct arbiter {
     struct arena memory;
     struct loop_timer turn;
     uint64_t turns;
-    usec_t next;  /* when the turn must come by itself */
     bool may_act; /* of this turn */
     usec_t now;
     usec_t wall;
@@ -246,7 +244,6 @@ struct arbiter {
     struct reflector target_locks_reflector;
     bool target_locks_synced;
     uint32_t lock_list;
-    uint64_t lock_list_floor;
     struct map locks;   /* name of the Lease → struct target_lock */
     struct map targets; /* "node//n1" → struct target_lock with asks */
     uint32_t lock_calls;
@@ -268,7 +265,6 @@ struct arbiter {
     struct buf path;
     struct buf body;
     struct arena views; /* of ask_view: until the next turn */
-    struct arena tmp;   /* of one turn */
 };
 
 static inline const struct limit *limit_of(const struct limit_state *b)
@@ -301,14 +297,13 @@ bool population_find(const struct arbiter *a, enum target_type type, struct str 
 void population_recount(struct arbiter *a);
 void population_each(const struct arbiter *a, enum target_type type,
                      void (*fn)(void *ctx, const struct counted_object *m), void *ctx);
-/* Whether the namespace's labels match. */
-bool population_namespace_matches(const struct arbiter *a, struct str namespace,
-                                  const struct selector *s);
 /* The books that apply to an object, by name, and how many. */
 uint32_t population_limits(const struct arbiter *a, const struct counted_object *m,
                            struct limit_state **ret, uint32_t max);
 /* What a jval's labels answer; ctx is the jval of metadata.labels. */
 bool counted_object_lookup_jval(void *ctx, struct str key, struct str *ret_value);
+bool population_selector_matches(const struct arbiter *a, const struct maintenance_selector *p,
+                                 const struct counted_object *m);
 void population_check(const struct arbiter *a);
 
 /* books.c: the status of limits. */
@@ -318,6 +313,8 @@ void limit_state_free(struct limit_state *b);
 void limit_state_check_usable(struct limit_state *b);
 void limit_state_step(struct limit_state *b);
 const struct reservation *limit_state_reservation(const struct limit_state *b, struct str uid);
+/* By the reservations that the server has, whatever this turn adds or takes away. */
+struct limit_counts limit_state_server_counts(const struct limit_state *b);
 
 /* lock.c */
 void target_locks_start(struct arbiter *a);

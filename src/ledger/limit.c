@@ -61,22 +61,6 @@ usec_t limit_gap_end(const struct limit *l)
     return last + l->gap + SECONDS(1);
 }
 
-uint32_t limit_keep_applicable(const struct limit **matching, uint32_t n)
-{
-    const struct limit *best = NULL;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct limit *l = matching[i];
-        if (l->exclusive && (best == NULL || l->priority > best->priority)) {
-            best = l; /* of one priority the first, and so the smallest name */
-        }
-    }
-    if (best == NULL) {
-        return n;
-    }
-    matching[0] = best;
-    return 1;
-}
-
 void limit_merge_options(const struct limit *const *limits, uint32_t n, struct limit_options *ret)
 {
     struct limit_options o = { .ledger_init_time = USEC_NEVER };

@@ -37,10 +37,6 @@ bool limit_is_overcommitted(const struct limit *l, const struct limit_counts *t)
  * one more is waited for. 0 = there is none. */
 usec_t limit_gap_end(const struct limit *l);
 
-/* Of limits that match one target, in order of their names: leaves those that apply, and answers
- * how many. An Exclusive one pushes all others aside. */
-uint32_t limit_keep_applicable(const struct limit **matching, uint32_t n);
-
 /* What limits that apply together ask for, in order of their names: the smallest time limit
  * that there is wins, the first that configures a preparation gives it. The texts are the limits'.
  */

@@ -86,6 +86,19 @@ const struct reservation *limit_state_reservation(const struct limit_state *b, s
     return reservations_find(&limit_of(b)->reservations, uid);
 }
 
+struct limit_counts limit_state_server_counts(const struct limit_state *b)
+{
+    const struct reservations *reservations = &limit_of(b)->reservations;
+    struct limit_counts t = { .population = b->population,
+                              .granted = reservations->targets,
+                              .unavailable = map_count(&b->policy_hits) };
+    MAP_EACH (&b->policy_hits, entry) {
+        bool counted = reservations_has_target(reservations, map_item_name(entry));
+        t.unavailable -= counted && !b->arbiter->config.legacy_double_count ? 1 : 0;
+    }
+    return t;
+}
+
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
 
 static void limit_state_back_off(struct limit_state *b)

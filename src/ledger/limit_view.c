@@ -217,9 +217,7 @@ static void limit_view_fill(const struct limit_state *b, struct arena *out,
 {
     const struct limit *l = limit_of(b);
     struct arbiter_holder *holders = ARENA_ARRAY(out, struct arbiter_holder, l->reservations.n + 1);
-    struct limit_counts t = { .population = b->population,
-                              .granted = l->reservations.targets,
-                              .unavailable = map_count(&b->policy_hits) };
+    struct limit_counts t = limit_state_server_counts(b);
     for (uint32_t i = 0; i < l->reservations.n; i++) {
         const struct reservation *r = &l->reservations.items[i];
         holders[i] = (struct arbiter_holder){
@@ -229,10 +227,6 @@ static void limit_view_fill(const struct limit_state *b, struct arena *out,
             .state = r->state,
             .since = r->granted,
         };
-    }
-    MAP_EACH (&b->policy_hits, entry) {
-        bool counted = reservations_has_target(&l->reservations, map_item_name(entry));
-        t.unavailable -= counted && !b->arbiter->config.legacy_double_count ? 1 : 0;
     }
     *ret = (struct arbiter_limit){
         .name = l->name,

@@ -230,8 +230,8 @@ void population_each(const struct arbiter *a, enum target_type type,
     }
 }
 
-bool population_namespace_matches(const struct arbiter *a, struct str namespace,
-                                  const struct selector *s)
+static bool namespace_matches(const struct arbiter *a, struct str namespace,
+                              const struct selector *s)
 {
     const struct store_item *item =
         a->namespaces.running ? store_find(&a->namespaces.store, namespace) : NULL;
@@ -240,11 +240,10 @@ bool population_namespace_matches(const struct arbiter *a, struct str namespace,
 
 /* ── counting ──────────────────────────────────────────────────────────────────────────────── */
 
-static bool maintenance_selector_matches(const struct arbiter *a,
-                                         const struct maintenance_selector *p,
-                                         const struct counted_object *m)
+bool population_selector_matches(const struct arbiter *a, const struct maintenance_selector *p,
+                                 const struct counted_object *m)
 {
-    if (p->namespaced && !population_namespace_matches(a, m->namespace, &p->namespaces)) {
+    if (p->namespaced && !namespace_matches(a, m->namespace, &p->namespaces)) {
         return false;
     }
     return (p->has_selector && selector_match(&p->selector, m->lookup, m->ctx)) ||
@@ -255,12 +254,12 @@ static bool limit_state_selects(const struct arbiter *a, const struct limit_stat
                                 const struct counted_object *m)
 {
     const struct limit *l = limit_of(b);
-    if (l->namespaced && !population_namespace_matches(a, m->namespace, &l->namespaces)) {
+    if (l->namespaced && !namespace_matches(a, m->namespace, &l->namespaces)) {
         return false;
     }
     if (l->has_selector_ref) {
         const struct maintenance_selector *p = selectors_find(a, l->selector_ref);
-        return p != NULL && maintenance_selector_matches(a, p, m);
+        return p != NULL && population_selector_matches(a, p, m);
     }
     return !l->has_selector || selector_match(&l->selector, m->lookup, m->ctx);
 }

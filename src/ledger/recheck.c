@@ -116,13 +116,7 @@ static void recheck_limit(struct ask *k, const struct limit_state *b, struct err
 {
     const struct limit *l = limit_of(b);
     struct arbiter *a = k->arbiter;
-    struct limit_counts t = { .population = b->population,
-                              .granted = l->reservations.targets,
-                              .unavailable = map_count(&b->policy_hits) };
-    MAP_EACH (&b->policy_hits, entry) {
-        bool counted = reservations_has_target(&l->reservations, map_item_name(entry));
-        t.unavailable -= counted && !a->config.legacy_double_count ? 1 : 0;
-    }
+    struct limit_counts t = limit_state_server_counts(b);
     const struct reservation *entry = limit_state_reservation(b, k->spec.uid);
     if (entry == NULL || !ask_grant_is_current(k, entry->grant)) {
         (void)err_set(err, ERR_CONFLICT, "limit " STR_FMT ": the reservation is not there",

@@ -43,7 +43,7 @@ void selectors_mark(struct arbiter *a, enum target_type type)
 
 struct matched_objects {
     const struct arbiter *arbiter;
-    const struct maintenance_selector *picker;
+    const struct maintenance_selector *selector;
     uint32_t matched;
     struct str sample[SELECTOR_SAMPLE_MAX]; /* the smallest names, sorted */
     uint32_t sample_n;
@@ -69,12 +69,7 @@ static void matched_objects_add(struct matched_objects *l, struct str name)
 static void matched_objects_visit(void *ctx, const struct counted_object *m)
 {
     struct matched_objects *l = ctx;
-    const struct maintenance_selector *p = l->picker;
-    if (p->namespaced && !population_namespace_matches(l->arbiter, m->namespace, &p->namespaces)) {
-        return;
-    }
-    if ((p->has_selector && selector_match(&p->selector, m->lookup, m->ctx)) ||
-        maintenance_selector_has_name(p, m->name, m->bare_name)) {
+    if (population_selector_matches(l->arbiter, l->selector, m)) {
         l->matched++;
         matched_objects_add(l, m->name);
     }
@@ -98,7 +93,7 @@ static void selector_state_compose(const struct selector_state *s, struct tree *
 {
     struct arbiter *a = s->arbiter;
     const struct maintenance_selector *p = s->item->object;
-    struct matched_objects l = { .arbiter = a, .picker = p };
+    struct matched_objects l = { .arbiter = a, .selector = p };
     bool good = p->reason.n == 0;
     bool used = selector_state_in_use(s);
     if (good) {

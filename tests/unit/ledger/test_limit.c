@@ -204,27 +204,6 @@ TEST(limit_gap_ends_after_the_later_of_grant_and_release)
     arena_done(&a);
 }
 
-#define EXCLUSIVE(priority)                                                                        \
-    "{\"type\":\"node\",\"scope\":\"Exclusive\",\"selector\":{},\"priority\":" priority "}"
-
-TEST(limits_shared_apply_together_and_an_exclusive_one_alone)
-{
-    struct arena a = { 0 };
-    const struct limit *one = read(&a, "a", "{\"type\":\"node\"}");
-    const struct limit *two = read(&a, "node", "");
-    const struct limit *low = read(&a, "x", EXCLUSIVE("1"));
-    const struct limit *high = read(&a, "y", EXCLUSIVE("7"));
-    const struct limit *tie = read(&a, "z", EXCLUSIVE("7"));
-    const struct limit *shared[] = { one, two };
-    CHECK_EQ(limit_keep_applicable(shared, 2), 2);
-    CHECK(shared[0] == one && shared[1] == two);
-    const struct limit *all[] = { one, two, low, high, tie };
-    CHECK_EQ(limit_keep_applicable(all, 5), 1);
-    CHECK(all[0] == high);
-    CHECK_EQ(limit_keep_applicable(NULL, 0), 0);
-    arena_done(&a);
-}
-
 TEST(limit_options_merge_to_the_strictest)
 {
     struct arena a = { 0 };

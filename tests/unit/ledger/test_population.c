@@ -135,6 +135,28 @@ TEST(limit_exclusive_takes_its_objects_out_of_the_others)
     fixture_end(&c);
 }
 
+#define EXCLUSIVE(priority)                                                                        \
+    "{\"type\":\"node\",\"limit\":100,\"scope\":\"Exclusive\",\"selector\":{},"                    \
+    "\"priority\":" priority "}"
+
+/* Of two with the same priority the one whose name comes first. */
+TEST(limit_exclusive_of_the_highest_priority_applies_alone)
+{
+    struct arbiter_fixture c;
+    fixture_begin(&c);
+    fixture_nodes(&c, 4);
+    fixture_limit(&c, "node", "{\"limit\":100}");
+    fixture_limit(&c, "x", EXCLUSIVE("1"));
+    fixture_limit(&c, "z", EXCLUSIVE("7"));
+    fixture_limit(&c, "y", EXCLUSIVE("7"));
+    struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
+    controller_ask(s, 1, "n1");
+    fixture_run(&c, SECONDS(5));
+    CHECK_EQ(controller_view(s, 1).limit_n, 1);
+    CHECK_STR(controller_view(s, 1).limits[0], "y");
+    fixture_end(&c);
+}
+
 TEST(selector_object_gives_a_limit_its_population)
 {
     struct arbiter_fixture c;
