@@ -22,10 +22,10 @@ struct limit_status {
     const struct reservations *reservations;
     bool reservations_changed; /* they are not those that were read: entries came or went */
     bool granted;              /* some of them are new grants: lastGrantTime is now */
-    bool released;
-    struct str reason; /* Accepted is False because of it; empty = True */
+    bool released;             /* some were released: lastReleaseTime is now */
+    struct str reason;         /* why Accepted is False; empty = it is True */
     struct str problem;
-    bool computed;      /* the numbers below are known; otherwise those that stand there stay */
+    bool computed;      /* the numbers below are known; otherwise those in the status stay */
     struct str unknown; /* why they are not */
     uint32_t population;
     uint32_t targets;     /* with a reservation */
@@ -41,9 +41,9 @@ struct limit_status {
 
 struct limit_status_diff {
     bool any;
-    bool reservations_changed;  /* it must be written before anything else goes on */
-    bool limit_changed;         /* limit or unavailable: worth an Event, as the original sends it */
-    bool overcommit_began;      /* it is over-committed from now on */
+    bool reservations_changed;  /* the patch must be written before anything else goes on */
+    bool limit_changed;         /* limit or unavailable: an Event is sent, as by the original */
+    bool overcommit_began;      /* the limit is over-committed from now on */
     uint32_t limit;             /* status.limit */
     struct str overcommit_text; /* how much, in words */
 };

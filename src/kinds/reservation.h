@@ -13,7 +13,7 @@
 #define RESERVATIONS_MAX 5000u /* more do not fit into an object of the API server (1.5 MiB) */
 
 struct reservation {
-    struct str uid; /* requestUID: of the request, or of a profile's node */
+    struct str uid; /* requestUID: of the request, or of the target */
     struct str name;
     struct str target; /* "name", or "namespace/name" */
     struct str state;
@@ -29,8 +29,8 @@ struct reservations {
     uint32_t targets;    /* how many different ones */
 };
 
-/* The array of status.reservations; NULL has none. Entries without a uid are passed over: nobody
- * could ever release them, and the schema forbids them. Texts are copied. */
+/* The array of status.reservations, or NULL. Entries without a uid are left out: they could never
+ * be released, and the schema forbids them. Texts are copied. */
 void reservations_parse(const struct jval *list, struct arena *out, struct reservations *ret);
 
 /* NULL when there is none. */

@@ -42,7 +42,7 @@ static uint64_t hash_mix(uint64_t hash, uint64_t value)
     return (hash ^ value) * UINT64_C(0x100000001b3); /* FNV-1a's prime */
 }
 
-/* A number that changes when somebody who was refused might not be refused now. */
+/* Changes when an ask that was refused might not be refused now. */
 static uint64_t arbiter_capacity_hash(const struct arbiter *a)
 {
     uint64_t hash = hash_mix(hash_mix(hash_mix(1, a->may_act), a->limits_version), a->lock_changes);
@@ -58,9 +58,9 @@ static uint64_t arbiter_capacity_hash(const struct arbiter *a)
     return hash;
 }
 
-/* The server's answers carry whole seconds, so the idea of its clock goes back a little now and
- * then. A gap that was over would not be over any more, and what is being taken would go back: such
- * a correction is waited out. */
+/* The server's answers carry whole seconds, so our estimate of its clock goes back a little now and
+ * then. A gap that was over would begin again, and asks that are being taken would be given back:
+ * the time stands still until such a correction is made up for. */
 static usec_t arbiter_wall(const struct arbiter *a)
 {
     usec_t wall = a->config.wall(a->config.ctx);
@@ -86,9 +86,9 @@ static void arbiter_turn(void *ctx)
     selectors_step(a);
     recheck_step(a);
     notify_owners(a);
-    uint64_t room = arbiter_capacity_hash(a);
-    if (room != a->capacity_hash && a->config.on_capacity != NULL) {
-        a->capacity_hash = room;
+    uint64_t hash = arbiter_capacity_hash(a);
+    if (hash != a->capacity_hash && a->config.on_capacity != NULL) {
+        a->capacity_hash = hash;
         a->config.on_capacity(a->config.ctx);
     }
     if (a->config.on_turn != NULL) {
@@ -111,7 +111,7 @@ void arbiter_owner_synced(struct arbiter *a, enum ask_owner owner, bool owner_sy
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
 
-/* What a limit asks for besides room concerns those who have it, too: time limits, preparation. */
+/* A limit's options (time limits, preparation) concern asks that are held, too. */
 static void limits_notify_asks(struct arbiter *a, const struct limit_state *b)
 {
     LIST_EACH (&a->queue, link) {
@@ -180,7 +180,7 @@ static int limits_on_object(void *ctx, const struct jval *object, bool deleted, 
     struct arbiter *a = ctx;
     int r = store_observe(&a->limits, object, deleted, err);
     while (store_take(&a->limits) != NULL) {
-        /* on_change has seen it; nobody else asks what is dirty */
+        /* on_change has seen it; nothing here reads the store's list of dirty items */
     }
     return r;
 }
@@ -198,8 +198,8 @@ static void limits_on_error(void *ctx, const struct err *err, bool bad)
 {
     struct arbiter *a = ctx;
     if (err->code == ERR_NOTFOUND && !bad) {
-        /* The CRD is not there, or not any more: there are no limits. The reflector looks again by
-         * itself, and nobody needs to hear of it each time. */
+        /* The CRD is not there, or not any more: there are no limits. The reflector tries again by
+         * itself, and nothing is logged each time. */
         if (!a->limits_absent && store_count(&a->limits) > 0) {
             store_list_begin(&a->limits);
             bool emptied = store_list_end(&a->limits, a->limits.version_max);
@@ -353,7 +353,7 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     return k;
 }
 
-/* It is about another grant: nothing that was found out about the one before counts. */
+/* The ask is about another grant: nothing that was found out about the one before counts. */
 static void ask_set_grant(struct ask *k, uint32_t grant)
 {
     recheck_cancel(k);

@@ -1,26 +1,26 @@
 /*
- * arbiter: one budget for every disruption. Whoever wants to disturb an object asks here; the
- * MaintenanceLimits that concern it answer.
+ * arbiter: grants disruptions. Every part of the controller that wants to disturb an object asks
+ * here, and the MaintenanceLimits that apply to the object decide.
  *
- * An ask waits in one queue with all others (priority, age, uid). When every limit that applies has
- * room, the target is locked (a Lease that only one can create) and a reservation is written into
- * the status of each limit by compare-and-swap, in order of their names. Only then is it held, so
- * two arbiters that both believe to lead cannot exceed a limit between them, nor hold one target
- * twice. A release takes the reservations away, then the lock; both survive everything that was
- * done under them.
+ * All asks wait in one queue (priority, age, uid). When every limit that applies allows one more,
+ * the target is locked (by a Lease, which only one controller can create) and a reservation is
+ * written into the status of each limit by compare-and-swap, in order of the limits' names. Only
+ * then is the ask held. So two controllers that both believe to lead cannot exceed a limit between
+ * them, nor hold one target twice. A release removes the reservations, then the lock; the owner
+ * releases only after it has undone everything that it did under the grant.
  *
  * A request may be granted several times, and two controllers may be at work on different grants of
  * it. So each grant has a number, which its owner keeps in the request's status and which the
- * reservations and the lock carry. What is in the books of a number goes only when the owner has
- * said that this number is over; it can say so only when the server's object says so, for good.
- * Whatever an arbiter knows, late or not, it never takes away what another grant rests on.
+ * reservations and the lock carry. A reservation or lock is removed only when its owner has said
+ * that its number is over, and the owner says so only when the server's object does, for good.
+ * However late its knowledge is, an arbiter never removes what another grant rests on.
  *
- * Asks are claims that their owner keeps: after a restart it asks again under the same uid, and
- * finds what is in the books. What nobody asks for, once all owners have said that they know
- * their own, is swept.
+ * Owners keep their asks: after a restart an owner asks again under the same uid, and the arbiter
+ * finds the reservations and the lock that are there. What no ask claims, once all owners have said
+ * that they know their own, is swept (orphan_sweep.c).
  *
- * It keeps MaintenanceLimits and MaintenanceSelectors, all of their status. Without their CRDs
- * there are no limits, and every ask is held as soon as its target is locked.
+ * The arbiter also writes the whole status of MaintenanceLimits and MaintenanceSelectors. Without
+ * their CRDs there are no limits, and every ask is held as soon as its target is locked.
  */
 #pragma once
 
@@ -50,18 +50,18 @@ struct arbiter_config {
     struct metrics *metrics;   /* may be NULL */
     const struct store *nodes; /* borrowed: kube/node.h projections */
     struct str namespace;      /* where target locks are: the controller's own namespace; copied */
-    /* Nothing is granted, written or swept while it says no: the caller leads, its nodes were
-     * listed since then, and their watch does not fail. */
+    /* Nothing is granted, written or swept while may_act says no. Yes means: the caller leads, has
+     * listed its nodes since, and their watch does not fail. */
     bool (*may_act)(void *ctx);
     /* API-server time, wall (R16). */
     usec_t (*wall)(void *ctx);
-    /* Whether something that was done for a request is still to be undone: then what it holds
-     * stays, although nobody claims it. May be NULL. */
+    /* Whether something that was done for the request of that uid is still to be undone: then its
+     * reservations stay, although no ask claims them. May be NULL. */
     bool (*has_mark)(void *ctx, struct str uid);
-    /* Something has changed for those who were refused by arbiter_would_grant: they may try again.
-     * From the loop; may be NULL. */
+    /* Something has changed: who was refused by arbiter_would_grant may try again. From the loop;
+     * may be NULL. */
     void (*on_capacity)(void *ctx);
-    /* After each turn: all that is told here may be different. From the loop; may be NULL. */
+    /* After each turn: whatever this header shows may have changed. From the loop; may be NULL. */
     void (*on_turn)(void *ctx);
     void *ctx;
     bool legacy_notready;     /* --legacy-notready */
@@ -81,16 +81,16 @@ void arbiter_wake(struct arbiter *a);
 /* A node is new, has changed or goes; `before` is its projection until now, NULL for a new one. */
 void arbiter_on_node(struct arbiter *a, const struct store_item *item, const void *before,
                      bool gone);
-/* The owner has asked for all that it holds or wants: what else is in the books under its name may
- * be swept. Said again after each list; `false` when it cannot tell any more. */
+/* The owner has asked for all that it holds or wants: other reservations of such owners may be
+ * swept. Said again after each list; `false` when the owner cannot tell any more. */
 void arbiter_owner_synced(struct arbiter *a, enum ask_owner owner, bool owner_synced);
 
 enum ask_stage {
     ASK_WAITING, /* `why` says for what */
-    ASK_TAKING,  /* lock and reservations are being written */
-    ASK_HELD,    /* all of it is on the server */
-    ASK_ENDING,  /* reservations and lock are being taken away */
-    ASK_ENDED,   /* nothing of it is on the server; the handle may be freed */
+    ASK_TAKING,  /* the lock and the reservations are being written */
+    ASK_HELD,    /* the lock and all reservations are on the server */
+    ASK_ENDING,  /* the reservations and the lock are being removed */
+    ASK_ENDED,   /* none of them is on the server; the handle may be freed */
 };
 
 enum ask_why {
@@ -99,7 +99,7 @@ enum ask_why {
     ASK_WHY_TARGET_BUSY,
     ASK_WHY_PAUSED,
     ASK_WHY_GAP,
-    ASK_WHY_NOT_COMPUTED, /* a limit's inputs cannot be read, or nobody may act */
+    ASK_WHY_NOT_COMPUTED, /* a limit's inputs cannot be read, or may_act says no */
     ASK_WHY_BACKOFF,
     ASK_WHY_TARGET_NOT_FOUND,
     ASK_WHY_DENIED, /* --missing-limit=deny */
@@ -107,7 +107,7 @@ enum ask_why {
 
 struct ask_spec {
     enum ask_owner owner;
-    struct str uid; /* of the request, or of the node; what the books know it by */
+    struct str uid; /* of the request, or of the node; reservations and locks carry it */
     struct str name;
     enum target_type type;
     struct str namespace; /* empty for nodes */
@@ -116,23 +116,22 @@ struct ask_spec {
     usec_t since;     /* wall: when it queued */
     bool last;        /* in rejection back-off: behind all others */
     struct str state; /* to be shown in the reservation: "Preparing", "Approved", … */
-    /* ASK_OF_REQUEST: the number of the grant that it has or wants. All below it are over. 0:
-     * numbers are not kept (an object of an older version); what is there under its uid is its own.
-     */
+    /* ASK_OF_REQUEST: the number of the grant that the request has or wants. All lower numbers are
+     * over. 0: the request keeps no numbers (an object of an older version), and every reservation
+     * under its uid is its own. */
     uint32_t grant;
-    /* Adoption (R17): it is a fact. It is reserved even above the limit, and never waits; also what
-     * was approved or in progress before a restart. Its request, or what confirm judges by, is read
-     * live before it is entered above a limit: until then, and when it has ended after all, it
-     * stays ASK_TAKING. */
+    /* Adoption (R17): the target is being disturbed already, for instance because it was approved
+     * or in progress before a restart. The ask never waits, and is reserved even above a limit.
+     * Before that its request (or the target, by `confirm`) is read live: until then, and if the
+     * request has ended after all, the ask stays ASK_TAKING. */
     bool already_true;
-    /* ASK_OF_TARGET: whether the target, as it was read just now and still of that uid, is what
-     * `adopt` says. From the loop, with the ctx of ask_new. */
+    /* ASK_OF_TARGET: whether the target, as it was read just now and still of that uid, is being
+     * disturbed, as already_true says. From the loop, with the ctx of ask_new. */
     bool (*confirm)(void *ctx, const struct jval *target);
-    /* It stands in line and takes nothing. Where it could be held, what it would take is kept from
-     * those behind it, `why` is ASK_WHY_NONE, and its owner is told: to have it, it frees this ask
-     * and makes another. For a part with more to do before it takes anything. Never ended, only
-     * freed.
-     */
+    /* The ask waits in the queue and takes nothing. When it could be held, its share is kept from
+     * the asks behind it, `why` is ASK_WHY_NONE, and its owner is told: to take the share, the
+     * owner frees this ask and makes another. For an owner that has more to do before it takes
+     * anything. Such an ask is never ended, only freed. */
     bool queue_only;
 };
 
@@ -140,17 +139,17 @@ struct ask_spec {
  * it may add and end asks. Texts are copied. One ask a uid. */
 struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_change)(void *ctx),
                     void *ctx);
-/* What has changed of it: priority, since, last, state, grant, and that it is to be adopted. The
- * uid and the target never do. With another number nothing is held at first. */
+/* Priority, since, last, state, grant and already_true may have changed; the uid and the target
+ * never do. With another grant number nothing is held at first. */
 void ask_update(struct ask *k, const struct ask_spec *spec);
 #define ASK_GRANTS_ALL UINT32_MAX
-/* All numbers below `below` are over, for good: what is in the books of them may go. ASK_OF_REQUEST
- * says so before an ask can end of which something is there. */
+/* All grant numbers below `below` are over, for good: their reservations and lock may be removed.
+ * ASK_OF_REQUEST: an ask whose reservations are there cannot end before its owner has said so. */
 void ask_close_grants_below(struct ask *k, uint32_t below);
-/* Takes back what it holds, last things last; ASK_ENDED follows at once or later. A new ask_new
- * under the same uid is fine only after ASK_ENDED. */
+/* Removes the reservations and then the lock; ASK_ENDED follows at once or later. Another ask_new
+ * under the same uid is allowed only after ASK_ENDED. */
 void ask_end(struct ask *k);
-/* Forgets the handle; what is on the server stays there. */
+/* Forgets the handle; reservations and lock stay on the server. */
 void ask_free(struct ask *k); /* accepts NULL */
 
 enum ask_stage ask_stage(const struct ask *k);
@@ -163,29 +162,28 @@ struct ask_view {
     struct str message; /* names the limit and its numbers, in words */
     usec_t next;        /* wall: when that could change by itself (a gap ends); USEC_NEVER */
     uint32_t position;  /* in the queue of its tightest limit, from 1; 0: none */
-    const struct str
-        *limits; /* names of those that apply, ascending; those it is reserved in when held */
+    /* Names of the limits that apply, ascending; when held, of those it is reserved in. */
+    const struct str *limits;
     uint32_t limit_n;
-    struct str
-        blocker;      /* uid of whoever holds the target, or the oldest holder of the full limit */
-    struct str limit; /* the one that refuses; empty = none does */
-    uint32_t grant;   /* as asked for */
-    bool must_close_grant; /* what is there of it can go only when its owner has said that `grant`
-                              is over */
+    struct str blocker; /* uid of the target's holder, or of the oldest holder of the full limit */
+    struct str limit;   /* the limit that refuses; empty = none does */
+    uint32_t grant;     /* as asked for */
+    /* The reservations can be removed only when the owner has said that `grant` is over. */
+    bool must_close_grant;
 };
 void ask_view(const struct ask *k, struct ask_view *ret);
 
-/* Would an ask like that be held if it came now? From what is known, without asking the server; who
- * waits already is served before it, unless one with its uid stands in line: then what is kept for
- * that is its own. For a part that keeps those who wait itself (ASK_OF_TARGET). `ret` says why not,
- * and lives until the loop runs. */
+/* Would an ask like that be held if it came now? From what is known, without asking the server.
+ * Asks that wait already come first; but when an ask with queue_only waits under the same uid, the
+ * share that is kept for that ask is the answer. For owners that keep a queue of their own
+ * (ASK_OF_TARGET). `ret` says why not, and lives until the loop runs. */
 bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
                          struct ask_view *ret);
 
-/* The double check before an approval (R13), from live reads: every limit that applies is read
- * again, and the target; `on_rechecked` comes from the loop with NULL when the grant still stands,
- * or with what has changed since (a limit that selects it now, a pause, over-commitment, a target
- * of another uid). One at a time an ask. Ends with the ask. */
+/* The double check before an approval (R13): every limit that applies is read live once more, and
+ * the target. `on_rechecked` comes from the loop with NULL when the grant still stands, or with
+ * what has changed since (a limit that selects the target now, a pause, over-commitment, a target
+ * of another uid). An ask has one such check at a time; ask_end and ask_free cancel it. */
 void ask_recheck(struct ask *k, struct str target_uid,
                  void (*on_rechecked)(void *ctx, const struct err *err), void *ctx);
 
@@ -193,16 +191,17 @@ void ask_recheck(struct ask *k, struct str target_uid,
  * the texts. */
 void ask_options(const struct ask *k, struct arena *out, struct limit_options *ret);
 
-/* A workload, and how many of its pods that serve would go. */
+/* A workload, and how many of its ready pods would go. */
 struct arbiter_loss {
     enum target_type type; /* not TARGET_NODE */
     struct str target;     /* "namespace/name" */
     uint32_t pods;
 };
-/* Whether the limits of workloads still hold when all of that goes at once: under none more are
- * unavailable than it allows, counting what is held, what its policies hit and what lacks pods
- * already. A workload that lacks pods as it is loses nothing by it. -ERR_BUSY says which limit does
- * not, or that it cannot be told. Each workload once. */
+/* Whether the limits of workloads would still hold if all these pods went at once: under each limit
+ * at most as many workloads are unavailable as it allows, counting those that are reserved, those
+ * that its policies hit and those that lack pods already. A workload that lacks pods already is not
+ * counted twice. -ERR_BUSY names the limit that would not hold, or that cannot be computed. Each
+ * workload may be given once. */
 NODISCARD
 int arbiter_check_losses(const struct arbiter *a, const struct arbiter_loss *losses, uint32_t n,
                          struct err *err);
@@ -244,7 +243,7 @@ uint32_t arbiter_limit_count(const struct arbiter *a);
 void arbiter_each_limit(const struct arbiter *a, struct arena *out,
                         bool (*fn)(void *ctx, const struct arbiter_limit *limit), void *ctx);
 
-/* Counts its turns: as long as it is the same, so is all that is told here. */
+/* Counts the turns: while the number is the same, so is whatever this header shows. */
 uint64_t arbiter_turn_count(const struct arbiter *a);
 
 bool arbiter_synced(const struct arbiter *a); /* limits and selectors are known, or not installed */

@@ -1,11 +1,11 @@
 /*
- * lease_grants: grants that limits of a configuration have given, as they are recorded in the
- * leader's Lease for as long as the transition they are for is in flight.
+ * lease_grants: grants under limits that live in the configuration, recorded in an annotation of
+ * the leader's Lease for as long as the node's transition is in flight.
  *
  * An entry says which node may go into maintenance, for whom, and on which version of the node the
- * one patch that takes it there is based. So whoever leads next can tell what an entry is worth:
- * the node shows its state, or it has moved on from that version and the patch can only fail, or
- * the patch may still arrive and the entry counts.
+ * one patch that takes it there is based. So the next leader can tell whether an entry still
+ * counts: not when the node shows its new state; not when the node has moved on from that version,
+ * because the patch can only fail then; otherwise the patch may still arrive, and the entry counts.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 struct lease_grant {
     struct str node;
-    struct str owner; /* for whom, as whoever leads next will understand it */
+    struct str owner; /* for whom */
     uint64_t version; /* of the node, that the patch is based on */
 };
 

@@ -1,5 +1,6 @@
 /*
- * Events of limits. One text about one limit is told once in a while, not with every flicker.
+ * Events about limits. The same text about one limit is sent at most once in
+ * ARBITER_EVENT_INTERVAL.
  */
 #include "ledger/arbiter_internal.h"
 

@@ -1,5 +1,5 @@
 /*
- * Limits in numbers, for whoever scrapes them. A limit that is gone leaves zeros behind.
+ * Metrics of limits. The series of a limit that is gone are zero.
  */
 #include "base/metric.h"
 #include "ledger/arbiter_internal.h"

@@ -1,12 +1,12 @@
 /*
- * The status of limits: read, composed, compared, written. All that a turn has decided about one
- * limit is one write, and no second one is under way meanwhile.
+ * Writes the status of limits, reservations included. All that a turn has decided about one limit
+ * is one write, and no second write of that limit is under way meanwhile.
  *
- * Every write carries the resourceVersion of what it was decided on. That is the live read of the
- * grant protocol: a ledger that moved on since refuses the write, and then it is read and decided
- * again. What the nodes are like comes from their watch. Waiting for that watch to reach a version
- * read live cannot work on a quiet cluster, where the next bookmark may be a minute away; how fresh
- * it is, may_act answers for.
+ * Every write carries the resourceVersion of the limit that it was decided on. That is the live
+ * read of the grant protocol: when the limit has changed since, the server refuses the write, and
+ * the limit is read and decided about again. The state of nodes comes from their watch. Waiting
+ * until that watch reaches the version of a live read cannot work on a quiet cluster, where the
+ * next bookmark may be a minute away; may_act vouches for how fresh the nodes are.
  */
 #include "base/alloc.h"
 #include "format/json_writer.h"
@@ -130,7 +130,7 @@ static void limit_state_send_events(struct limit_state *b)
     }
 }
 
-/* What that write has added is certainly from here. */
+/* The reservations that the write has added are certainly ours. */
 static void limit_state_mark_added(struct limit_state *b)
 {
     LIST_EACH (&b->arbiter->queue, link) {
@@ -151,7 +151,7 @@ static void limit_state_on_reply(void *ctx, const struct api_reply *reply)
     arbiter_run_soon(a);
     a->sweep_needed = true;
     if (verdict == RETRY_OBSERVE) {
-        /* Somebody else was faster. Five times in a row, and others go first. */
+        /* The limit has changed meanwhile. After five such conflicts in a row, back off. */
         b->must_read = true;
         if (++b->conflicts % ARBITER_CONFLICTS_MAX == 0) {
             limit_state_back_off(b);
@@ -159,7 +159,7 @@ static void limit_state_on_reply(void *ctx, const struct api_reply *reply)
         return;
     }
     if (verdict != RETRY_DONE || !limit_state_read_reply(b, reply->body)) {
-        /* Whether a write without an answer went through, only the object can tell. */
+        /* Only the object tells whether a write without an answer was accepted. */
         b->must_read = true;
         limit_state_back_off(b);
         return;
@@ -182,7 +182,7 @@ struct reservations_draft {
     bool released;
 };
 
-/* Whether an entry stays, as the holder's ask says. */
+/* Whether a reservation stays, by the ask of its holder. */
 static bool draft_keeps(const struct limit_state *b, const struct ask *k, uint32_t grant)
 {
     if (ask_grant_is_closed(k, grant)) {
@@ -191,11 +191,12 @@ static bool draft_keeps(const struct limit_state *b, const struct ask *k, uint32
     if (!ask_grant_is_current(k, grant) || k->keep) {
         return true;
     }
-    /* A limit that does not apply any more lets go; a target that is gone may come back. */
+    /* A limit that does not apply any more drops the reservation; but a target that is gone may
+     * come back. */
     if (ask_applied_limit(k, b) == NULL && k->target_known && !k->target_missing) {
         return false;
     }
-    /* What it had taken goes back. */
+    /* An ask that is not granted any more gives its reservation back. */
     return (!k->ending && (k->granting || k->held)) || !ask_may_release(k, grant) ||
            ask_leaves_reservation(k, b);
 }
@@ -223,8 +224,8 @@ static uint32_t draft_keep_existing(const struct limit_state *b, struct reservat
     return n;
 }
 
-/* Limits are taken in order of their names, so that two who want the same two never wait for each
- * other. */
+/* An ask is reserved in its limits in order of their names, so that two asks under the same two
+ * limits never wait for each other. */
 static bool ask_is_due(const struct ask *k, const struct limit_state *b)
 {
     if (!ask_has_lock(k)) {
@@ -356,7 +357,8 @@ static void limit_state_write(struct limit_state *b, struct str status)
     limit_state_send(b, API_PATCH);
 }
 
-/* Inputs that are unknown for a moment, while a watch begins, are nothing to tell. */
+/* False while inputs are unknown for a moment, because a watch begins: the status stays as it is.
+ */
 static bool limit_state_inputs_known(struct limit_state *b, struct limit_status *s)
 {
     struct arbiter *a = b->arbiter;
@@ -410,7 +412,7 @@ static void limit_state_update(struct limit_state *b)
     if (!diff.any) {
         return;
     }
-    /* Who holds what is written at once; the rest may wait for company. */
+    /* Reservations are written at once; other changes at most once in an interval. */
     if (!diff.reservations_changed && a->now < b->written_at + ARBITER_WRITE_INTERVAL) {
         arbiter_run_at(a, b->written_at + ARBITER_WRITE_INTERVAL);
         return;

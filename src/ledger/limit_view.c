@@ -1,5 +1,5 @@
 /*
- * What people are told: why an ask waits, what a limit's numbers are.
+ * What others may see: why an ask waits and which options apply to it; the numbers of a limit.
  */
 #include "base/timestamp.h"
 #include "ledger/arbiter_internal.h"
@@ -21,7 +21,7 @@ static struct str ask_type_name(const struct ask *k)
     return target_type_name(k->spec.type);
 }
 
-/* Who has the target: an ask that takes it, or whoever is named in the Lease. */
+/* The holder of the target: named in its Lease, or an ask that is about to create one. */
 static struct str busy_name(const struct ask *k)
 {
     const struct target_lock *l = k->lock;
@@ -150,7 +150,8 @@ void ask_fill_view(const struct ask *k, struct arena *out, struct ask_view *ret)
         v.position = k->position;
         if (k->why == ASK_WHY_GAP && k->blocking_limit != NULL) {
             usec_t end = limit_gap_end(limit_of(k->blocking_limit));
-            /* One that is over ends with a write that is under way, which says so itself. */
+            /* When the gap is over the ask waits for a write that is under way; its answer makes a
+             * turn. */
             v.next = end > k->arbiter->wall ? end : USEC_NEVER;
         }
         if (k->blocking_limit != NULL && k->blocking_limit->item != NULL) {

@@ -1,8 +1,8 @@
 /*
- * What is in the books and nobody claims: a controller died after its request had ended, a request
- * was deleted while nobody looked. The owners have said that they know all of their own; before
- * anything is struck, the server is asked once more, because what another controller has just
- * granted may be news that has not come here yet.
+ * Removes reservations and locks that no ask claims: their controller died after the request had
+ * ended, or the request was deleted while no controller ran. The owners have said that they know
+ * all of their own. Before anything is removed the server is asked once more, because another
+ * controller may have granted a request that our watch does not show yet.
  */
 #include "base/alloc.h"
 #include "ledger/arbiter_internal.h"
@@ -57,7 +57,7 @@ static bool request_has_ended(const struct maintenance_request *m, struct str ui
     return !str_eq(m->uid, uid) || mrequest_phase_ended(m->status.phase);
 }
 
-/* All grants below are over, whatever happens to the request from now on. */
+/* Grants with lower numbers are over, whatever happens to the request from now on. */
 static uint32_t request_closed_below(const struct maintenance_request *m, struct str uid)
 {
     if (request_has_ended(m, uid)) {
@@ -102,7 +102,7 @@ static void orphan_read_request(struct orphan *o)
         return;
     }
     if (a->orphan_calls >= ARBITER_ORPHAN_CALLS_MAX) {
-        return; /* an answer wakes us */
+        return; /* an answer makes a turn */
     }
     buf_reset(&a->path);
     buf_add(&a->path, STR(MAINTENANCE_REQUESTS_PATH "/"));
@@ -150,7 +150,7 @@ void ask_confirm(struct ask *k)
     struct arbiter *a = k->arbiter;
     usec_t at = MAX(k->confirm_retry, client_open_at(a->client));
     if (k->confirm_call != NULL) {
-        return; /* its answer wakes us */
+        return; /* its answer makes a turn */
     }
     if (at > a->now) {
         arbiter_run_at(a, at);
@@ -211,7 +211,7 @@ static void orphan_note(struct arbiter *a, struct str uid, struct str name)
     o->seen = true;
 }
 
-/* Something that is to be struck before the lock goes. */
+/* A reservation has to be removed before the lock. */
 static bool orphan_is_reserved(const struct arbiter *a, struct str uid)
 {
     LIST_EACH (&a->limit_states, link) {

@@ -1,7 +1,7 @@
 /*
- * Who is counted under which limit, and which of them is unavailable. Kept up to date object by
- * object: one that changes is taken out as it was and put in as it is. Only a limit or a selector
- * that changes has everything counted again, once a turn.
+ * Which objects are counted under which limit, and which of them are unavailable. The counts are
+ * kept up to date object by object: one that changes is taken out as it was and put in as it is.
+ * Only when a limit, a selector or a namespace changes is everything counted again, once a turn.
  */
 #include "ledger/arbiter_internal.h"
 
@@ -12,7 +12,7 @@
 static int64_t workload_number(const struct jval *object, const char *path, int64_t otherwise)
 {
     int64_t n = otherwise;
-    (void)jval_i64(jval_at(object, path), &n); /* absent: as said */
+    (void)jval_i64(jval_at(object, path), &n); /* absent: `otherwise` */
     return n;
 }
 
@@ -134,7 +134,7 @@ static bool workload_lookup(void *ctx, struct str key, struct str *ret_value)
     return false;
 }
 
-/* ── members ───────────────────────────────────────────────────────────────────────────────── */
+/* ── objects ───────────────────────────────────────────────────────────────────────────────── */
 
 static bool lookup_node(void *ctx, struct str key, struct str *ret_value)
 {
@@ -161,7 +161,7 @@ static uint32_t node_traits(const struct arbiter *a, const struct node *n)
     struct str ready = node_condition(n, STR("Ready"));
     uint32_t traits = 0;
     traits |= str_eq(ready, STR("False")) ? TRAIT_NOT_READY : 0;
-    /* The original did not see an unreachable node; a missing condition never counted. */
+    /* The original did not count unreachable nodes; a missing condition never counts. */
     traits |= str_eq(ready, STR("Unknown")) && !a->config.legacy_notready ? TRAIT_UNKNOWN : 0;
     traits |= n->unschedulable ? TRAIT_UNSCHEDULABLE : 0;
     traits |= n->deleting ? TRAIT_DELETING : 0;
@@ -264,8 +264,8 @@ static bool limit_state_selects(const struct arbiter *a, const struct limit_stat
     return !l->has_selector || selector_match(&l->selector, m->lookup, m->ctx);
 }
 
-/* A limit whose population cannot be told may concern anybody: it is among those that apply, and
- * grants nothing. */
+/* A limit that is not usable may concern any object: it applies to all of its type, and grants
+ * nothing. */
 uint32_t population_limits(const struct arbiter *a, const struct counted_object *m,
                            struct limit_state **ret, uint32_t max)
 {
@@ -291,10 +291,9 @@ uint32_t population_limits(const struct arbiter *a, const struct counted_object 
     return n;
 }
 
-#define POPULATION_LIMITS_MAX                                                                      \
-    256u /* of one target: more limits than that on one object are a mistake */
+#define POPULATION_LIMITS_MAX 256u /* that apply to one object: more are a mistake */
 
-/* Takes the object in or out of every count. */
+/* Adds the object to every count, or takes it out. */
 static void population_count(struct arbiter *a, const struct counted_object *m, bool in)
 {
     struct limit_state *limits[POPULATION_LIMITS_MAX];
@@ -311,8 +310,7 @@ static void population_count(struct arbiter *a, const struct counted_object *m, 
         if (hit != NULL && in) {
             (void)map_put(&b->policy_hits, m->name, (void *)(uintptr_t)hit); /* it was not there */
         } else if (hit != NULL) {
-            (void)map_del(&b->policy_hits,
-                          m->name); /* it was there, and that is all there is to it */
+            (void)map_del(&b->policy_hits, m->name); /* it was there */
         }
     }
     if (fallback != NULL) {
@@ -370,7 +368,7 @@ static void target_changed(struct arbiter *a, const struct counted_object *m)
     }
 }
 
-/* Either may be NULL: one that is new, one that goes. */
+/* `before` is NULL for a new object, `now` for one that goes. */
 static void population_update(struct arbiter *a, const struct counted_object *before,
                               const struct counted_object *now)
 {
@@ -407,7 +405,7 @@ void arbiter_on_node(struct arbiter *a, const struct store_item *item, const voi
 {
     struct counted_object now = counted_node(a, item->name, item->object);
     if (map_count(&a->orphans) > 0) {
-        arbiter_run_soon(a); /* the mark of one of them may have gone */
+        arbiter_run_soon(a); /* the mark that keeps an orphan may be gone */
     }
     if (gone) {
         population_update(a, &now, NULL);
@@ -468,7 +466,7 @@ static int workload_watch_on_object(void *ctx, const struct jval *object, bool d
     struct workload_watch *c = ctx;
     int r = store_observe(&c->store, object, deleted, err);
     while (store_take(&c->store) != NULL) {
-        /* on_change has seen it; nobody else asks what is dirty */
+        /* on_change has seen it; nothing here reads the store's list of dirty items */
     }
     return r;
 }
@@ -640,7 +638,7 @@ static void population_verify_visit(void *ctx, const struct counted_object *m)
     }
 }
 
-/* What was counted step by step is what counting all of it gives. */
+/* The counts that were kept object by object are those that counting everything gives. */
 void population_check(const struct arbiter *a)
 {
     LIST_EACH (&a->limit_states, link) {

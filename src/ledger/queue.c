@@ -1,8 +1,8 @@
 /*
- * Who may have what. Each turn walks all asks in one order and decides anew: first those that hold
- * something, then those that are taking it, then those that wait. What one is given counts for all
- * behind it. A limit that is full stops nobody whose own limits have room; under one limit nobody
- * overtakes.
+ * Which asks are granted. Each turn walks the queue and decides anew: first about asks that are
+ * held, then those that are being taken, then those that wait. A grant counts at once for the asks
+ * behind it. A full limit stops only the asks that it applies to; under one limit no ask overtakes
+ * another.
  */
 #include "base/alloc.h"
 #include "ledger/arbiter_internal.h"
@@ -25,7 +25,7 @@ static bool ask_before(const struct ask *a, const struct ask *b)
     return str_cmp(a->spec.uid, b->spec.uid) < 0;
 }
 
-/* From the end: who comes last mostly waits last. */
+/* Searched from the end: a new ask mostly belongs there. */
 void queue_insert(struct ask *k)
 {
     struct list *head = &k->arbiter->queue;
@@ -108,8 +108,8 @@ static void ask_find_applied(struct ask *k)
     ask_set_applied(k, limits, n);
     k->limits_version = k->target_known ? a->limits_version : 0;
     if (!k->target_known && a->may_act) {
-        arbiter_run_at(
-            a, a->now + ARBITER_WRITE_INTERVAL); /* a watch that works again does not say so */
+        arbiter_run_at(a, a->now +
+                              ARBITER_WRITE_INTERVAL); /* no event tells that a watch works again */
     }
 }
 
@@ -161,11 +161,11 @@ static void ask_refresh(struct ask *k)
     }
 }
 
-/* ── room ──────────────────────────────────────────────────────────────────────────────────── */
+/* ── capacity ──────────────────────────────────────────────────────────────────────────────── */
 
-/* Two controllers may both believe to lead. What is there for somebody who was never granted
- * anything here was put there by another, which knows more: it is taken away only when nothing has
- * come of it for long. When the ask has ended, the sweep finds out what it is worth. */
+/* Two controllers may both believe to lead. A reservation or lock for an ask that was never granted
+ * here was written by another controller, which knows more: it is removed only when nothing has
+ * come of it for long. When the ask has ended, the sweep finds out whether it is still needed. */
 static bool ask_leaves_to_other(const struct ask *k)
 {
     struct arbiter *a = k->arbiter;
@@ -194,8 +194,8 @@ static bool ask_leaves_lock(const struct ask *k)
     return !str_eq(buf_str(&l->created_uid), buf_str(&l->uid)) && ask_leaves_to_other(k);
 }
 
-/* An entry that the next write strikes whatever else is decided. Its place can be given to
- * somebody else in that same write. */
+/* The next write removes the reservation, whatever else is decided. Its place can be given to
+ * another ask in the same write. */
 static bool reservation_is_ending(const struct limit_state *b, const struct reservation *r)
 {
     const struct ask *k = ask_find_by_uid(b->arbiter, r->uid);
@@ -234,7 +234,7 @@ static void limit_state_begin_turn(struct limit_state *b)
     }
 }
 
-/* By an entry that stays. */
+/* The target has a reservation that stays. */
 static bool limit_state_grants(const struct limit_state *b, struct str target)
 {
     const struct reservations *entries = &limit_of(b)->reservations;
@@ -306,7 +306,7 @@ static void applied_count(struct ask *k, struct applied_limit *applied)
     k->was_unavailable = k->was_unavailable || target.unavailable;
 }
 
-/* ── judging ───────────────────────────────────────────────────────────────────────────────── */
+/* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
 static enum ask_why ask_evaluate(struct ask *k)
 {
@@ -323,7 +323,7 @@ static enum ask_why ask_evaluate(struct ask *k)
     }
     if (locks && l->exists && !ask_grant_is_current(k, l->grant) &&
         !ask_grant_is_closed(k, l->grant)) {
-        return ASK_WHY_NOT_COMPUTED; /* its lock is of a grant that we have not heard of */
+        return ASK_WHY_NOT_COMPUTED; /* the lock is of a grant that we have not heard of */
     }
     if (k->target_missing && !a->config.grant_missing) {
         return ASK_WHY_TARGET_NOT_FOUND;
@@ -356,10 +356,11 @@ static void ask_grant(struct ask *k)
     }
 }
 
-/* Whether an adopted one may enter a ledger above its limit. Its request, or a profile's node, must
- * have been read since that version of the ledger was known: one that another controller granted is
- * in the ledger until after it has ended, so one that is read unended after a ledger without it was
- * granted by nobody, or that ledger is old and the write fails. */
+/* Whether an ask that is already_true may be reserved above a limit. Its request, or its target,
+ * must have been read after we saw the present version of the limit. A grant of another controller
+ * is reserved until after its request has ended. So if the limit has no reservation and the request
+ * is then read as not ended, no controller has granted it; or our version of the limit is old, and
+ * the write fails. */
 static bool applied_is_forced(struct ask *k, const struct applied_limit *applied)
 {
     if (!k->spec.already_true || k->adopted) {
@@ -372,9 +373,9 @@ static bool applied_is_forced(struct ask *k, const struct applied_limit *applied
     return false;
 }
 
-/* It is a fact. What it lacks it gets where there is room; the first time an adopted one gets it
- * wherever it belongs. Later nothing is forced: another controller may have released it, and this
- * one may not know yet. */
+/* The target is being disturbed already. Missing reservations are added where the limits allow it;
+ * until the ask has been held once, above the limits as well. Later nothing is forced: another
+ * controller may have released the grant, and we may not know it yet. */
 static void ask_decide_already_true(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
@@ -399,7 +400,7 @@ static void ask_decide_already_true(struct ask *k)
     }
 }
 
-/* A gap ends by itself: the turn comes then. */
+/* A gap ends by itself: a turn is due then. */
 static void ask_wait_gap(const struct ask *k)
 {
     struct arbiter *a = k->arbiter;
@@ -426,13 +427,13 @@ static void ask_decide(struct ask *k)
     k->waiting_since = k->granting || k->waiting_since == USEC_NEVER ? a->now : k->waiting_since;
     k->granting = false;
     k->why = why;
-    /* What cannot be judged is no reason to give anything back. */
+    /* Nothing is given back because it cannot be decided about. */
     k->keep = why == ASK_WHY_NOT_COMPUTED || why == ASK_WHY_BACKOFF;
     k->was_unavailable = false;
     ask_wait_gap(k);
 }
 
-/* Nothing is written for it; what it could have is nobody else's. */
+/* Nothing is written for the ask; its share is kept from the asks behind it. */
 static void ask_decide_queue_only(struct ask *k)
 {
     k->why = ask_evaluate(k);
@@ -513,9 +514,8 @@ void queue_decide(struct arbiter *a)
     }
 }
 
-/* Who waits and comes first is served first: it is asked for behind all of those. The numbers are
- * the last turn's, in which they were counted; a place that they could not use is free for others.
- */
+/* Decided as if the ask stood at the end of the queue. The counts are those of the last turn: a
+ * share that an ask in the queue could not use is free. */
 bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
                          struct ask_view *ret)
 {
@@ -525,7 +525,7 @@ bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, s
         return mine->granting || mine->held || mine->offered;
     }
     struct ask k = {
-        /* Only looked at: nothing of the arbiter is changed by judging. */
+        /* Not const, but deciding changes nothing of the arbiter. */
         .arbiter = (struct arbiter *)(uintptr_t)a,
         .spec = *spec,
         .target_name = spec->type == TARGET_NODE
@@ -551,15 +551,15 @@ bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, s
     return k.why == ASK_WHY_NONE;
 }
 
-/* ── what came of it ───────────────────────────────────────────────────────────────────────── */
+/* ── locks and stages ──────────────────────────────────────────────────────────────────────── */
 
-/* Whether what is there with that number is nothing that it has to take away. */
+/* Whether a reservation or lock with that grant number is not for the ask to remove. */
 static bool ask_may_leave_grant(const struct ask *k, uint32_t grant, bool leaves)
 {
     return !ask_grant_is_closed(k, grant) && (!ask_grant_is_current(k, grant) || leaves);
 }
 
-/* Nothing of it is in any ledger, nor on its way there. */
+/* No limit has a reservation of the ask that it has to remove, nor is one being written. */
 static bool ask_is_released(const struct ask *k)
 {
     LIST_EACH (&k->arbiter->limit_states, link) {
@@ -619,7 +619,7 @@ static enum ask_stage ask_compute_stage(struct ask *k)
     return ask_is_complete(k) ? ASK_HELD : ASK_TAKING;
 }
 
-/* The lock of a grant that is over goes when no reservation of that is left. */
+/* The lock of a grant that is over is released when no reservation of that grant is left. */
 static void ask_release_closed_lock(struct ask *k)
 {
     LIST_EACH (&k->arbiter->limit_states, link) {
@@ -637,7 +637,7 @@ static void ask_send(struct ask *k)
     struct target_lock *l = k->lock;
     struct arbiter *a = k->arbiter;
     if (k->spec.queue_only) {
-        return; /* what is there under its uid is not its business: the sweep looks at it */
+        return; /* reservations under its uid are for the sweep to look at */
     }
     if (k->granting && k->must_confirm) {
         ask_confirm(k);
@@ -653,7 +653,7 @@ static void ask_send(struct ask *k)
     if (k->granting || k->keep || !a->may_act) {
         return;
     }
-    /* The lock goes last, and only when nothing is left under it. */
+    /* The lock is released last, when no reservation is left. */
     if (target_lock_is_held_by(l, k->spec.uid) && ask_is_released(k)) {
         if (!ask_may_leave_grant(k, l->grant, ask_leaves_lock(k))) {
             k->must_close_grant = k->must_close_grant || !ask_may_release(k, l->grant);
@@ -662,12 +662,12 @@ static void ask_send(struct ask *k)
             }
         }
     } else if (k->ending && l->must_read) {
-        target_lock_take(l, k); /* finds out whose it is */
+        target_lock_take(l, k); /* reads whose the lock is */
     }
 }
 
-/* Who does not want any more what is there of its grant, which may still be another controller's:
- * its owner has to end the number first. */
+/* Finds asks that do not want their reservation any more, while another controller may still rely
+ * on it: their owner has to close the grant number first. */
 static void limit_state_find_unclosed(const struct limit_state *b)
 {
     const struct limit *l = limit_of(b);

@@ -1,7 +1,7 @@
 /*
- * The double check, right before an approval: everything it rests on is read once more from the
- * server. One list of the limits serves all who asked before it was sent; the target is read for
- * each.
+ * The double check, right before an approval: the limits and the target are read once more from the
+ * server. One list of the limits serves all asks that wanted a check before it was sent; the target
+ * is read for each.
  */
 #include "ledger/arbiter_internal.h"
 
@@ -20,7 +20,7 @@ void ask_recheck(struct ask *k, struct str target_uid,
     k->recheck_err = (struct err){ 0 };
     k->recheck_uid = arena_str(&k->memory, target_uid);
     k->recheck_retry = 0;
-    /* A list that is on its way may have been made before what this check must see. */
+    /* A list that is under way may be older than what this check has to see. */
     k->recheck_list = a->recheck_list + 1;
     k->on_rechecked = on_rechecked;
     k->recheck_ctx = ctx;
@@ -47,8 +47,8 @@ void recheck_stop(struct arbiter *a)
 
 /* ── the limits ────────────────────────────────────────────────────────────────────────────── */
 
-/* One that the watch has not brought yet counts already. One that is not known although the watch
- * is beyond it has been deleted since. */
+/* A limit that the watch has not brought yet counts already. One that is not known although the
+ * watch is past its version has been deleted since. */
 static bool recheck_learn_limit(struct arbiter *a, const struct jval *object)
 {
     struct err ignored = { 0 };
@@ -151,7 +151,7 @@ static void recheck_target(struct ask *k, const struct jval *object, struct err 
                       STR_ARG(target_type_name(k->spec.type)), STR_ARG(k->target_name));
         return;
     }
-    population_recount(k->arbiter); /* the list may have brought limits that nobody counted yet */
+    population_recount(k->arbiter); /* the list may have brought new limits */
     uint32_t n = population_limits(k->arbiter, &m, limits, RECHECK_LIMITS_MAX);
     for (uint32_t i = 0; i < n && err->code == 0; i++) {
         if (ask_applied_limit(k, limits[i]) == NULL) {
@@ -235,9 +235,9 @@ static void recheck_read_target(struct ask *k)
                                recheck_on_target, k);
 }
 
-/* ── the turn's part ───────────────────────────────────────────────────────────────────────── */
+/* ── steps ─────────────────────────────────────────────────────────────────────────────────── */
 
-/* True when the check is over and its owner was told; anything may have changed then. */
+/* True when the check is over and the ask's owner was told; any ask may have changed then. */
 static bool recheck_step_ask(struct ask *k)
 {
     struct arbiter *a = k->arbiter;

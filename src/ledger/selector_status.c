@@ -1,6 +1,6 @@
 /*
- * MaintenanceSelectors: which objects they mean, told in their status at most once a second. The
- * limits that refer to one read it here.
+ * The watch of MaintenanceSelectors, and their status: how many objects they match, and some of
+ * them. The status is written at most once a second. Limits that refer to a selector find it here.
  */
 #include "base/alloc.h"
 #include "format/json_writer.h"
@@ -12,11 +12,11 @@
 #define SELECTOR_STATE_BACKOFF_BASE SECONDS(1)
 #define SELECTOR_STATE_BACKOFF_MAX MINUTES(1)
 
-/* Our side of one. */
+/* Our side of a MaintenanceSelector. */
 struct selector_state {
     struct arbiter *arbiter;
     struct store_item *item;
-    struct list link; /* in arbiter->sights */
+    struct list link; /* in arbiter->selector_states */
     bool dirty;
     usec_t updated_at; /* monotonic */
     struct api_call *call;
@@ -39,7 +39,7 @@ void selectors_mark(struct arbiter *a, enum target_type type)
     }
 }
 
-/* ── looking ───────────────────────────────────────────────────────────────────────────────── */
+/* ── matching ──────────────────────────────────────────────────────────────────────────────── */
 
 struct matched_objects {
     const struct arbiter *arbiter;
@@ -86,7 +86,7 @@ static bool selector_state_in_use(const struct selector_state *s)
     return false;
 }
 
-/* ── telling ───────────────────────────────────────────────────────────────────────────────── */
+/* ── status ────────────────────────────────────────────────────────────────────────────────── */
 
 static void selector_state_compose(const struct selector_state *s, struct tree *status,
                                    struct arena *tmp)
@@ -140,7 +140,8 @@ static void selector_state_on_reply(void *ctx, const struct api_reply *reply)
         store_learn(&a->selectors, object, &ignored) >= 0) {
         backoff_reset(&s->backoff);
     } else {
-        /* The watch brings what made it fail; what it says is for people, and can wait. */
+        /* After a conflict the watch brings the newer object. The status is for people, and can
+         * wait. */
         s->dirty = true;
         s->retry_at = loop_now(a->loop) + backoff_next(&s->backoff, loop_random(a->loop));
     }

@@ -1,7 +1,8 @@
 /*
- * One Lease a target. Only one can create it, so whoever has it is the only one who disturbs the
- * target, whatever limits apply and whoever else believes to lead. Leases are watched by their
- * label: a lock that others took or left behind is seen, and the leader's own Lease is not.
+ * Locks of targets: one Lease for each target that is disturbed. Only one controller can create it,
+ * so its holder alone disturbs the target, whatever limits apply and whatever other controllers
+ * believe. The Leases are watched by their label: locks that other controllers took or left behind
+ * are seen, and the leader's own Lease is not among them.
  */
 #include "base/alloc.h"
 #include "base/sha256.h"
@@ -46,8 +47,8 @@ static void target_lock_free(struct target_lock *l)
     alloc_free(l);
 }
 
-/* Forgets a lock that is about nothing any more. Should it be there after all, the watch brings it
- * back. */
+/* Forgets a lock without a Lease, request or ask. Should the Lease be there after all, the watch
+ * brings it back. */
 static void target_lock_free_if_unused(struct target_lock *l)
 {
     if (!l->exists && l->call == NULL && list_empty(&l->asks)) {
@@ -110,7 +111,7 @@ bool target_lock_is_held_by(const struct target_lock *l, struct str uid)
     return l->exists && str_eq(buf_str(&l->holder), uid);
 }
 
-/* ── what is known of it ───────────────────────────────────────────────────────────────────── */
+/* ── the watch ─────────────────────────────────────────────────────────────────────────────── */
 
 static void target_lock_set_text(struct buf *b, struct str text)
 {
@@ -167,7 +168,7 @@ static int target_locks_on_object(void *ctx, const struct jval *object, bool del
         l = target_lock_new(a, name);
     }
     l->list = a->lock_list;
-    /* What an answer has said already, or overtaken, is old. */
+    /* The answer to a request of ours has brought this version already, or a newer one. */
     if (version <= l->version) {
         return 0;
     }
@@ -291,9 +292,10 @@ static void target_lock_on_reply(void *ctx, const struct api_reply *reply)
             target_lock_set_text(&l->created_uid, buf_str(&l->uid));
         }
     } else if (verdict == RETRY_OBSERVE) {
-        l->must_read = true; /* it is there, or it is another: see whose */
+        l->must_read = true; /* the Lease is there already, or is another one: read whose */
     } else {
-        /* No namespace to create it in is a 404 as well: that is nothing a second mends. */
+        /* A 404 on creation means that the namespace is missing, which does not mend itself in a
+         * moment. */
         target_lock_back_off(l);
     }
     arbiter_run_soon(a);
@@ -304,14 +306,14 @@ static bool target_lock_may_send(struct target_lock *l)
 {
     struct arbiter *a = l->arbiter;
     if (l->call != NULL) {
-        return false; /* its answer wakes us */
+        return false; /* its answer makes a turn */
     }
     usec_t at = MAX(l->retry_at, client_open_at(a->client));
     if (at > a->now) {
         arbiter_run_at(a, at);
         return false;
     }
-    return a->lock_calls < ARBITER_LOCK_CALLS_MAX; /* an answer wakes us */
+    return a->lock_calls < ARBITER_LOCK_CALLS_MAX; /* otherwise an answer makes a turn */
 }
 
 static void target_lock_send(struct target_lock *l, enum api_verb verb)

@@ -1,12 +1,12 @@
 /*
- * Whether the limits of workloads bear that a node goes with its pods. Nothing is asked for and
- * nothing is kept: it is a question about what is known.
+ * Whether the limits of workloads would still hold if a node went with its pods. Answered from what
+ * is known: nothing is read, reserved or remembered.
  */
 #include "ledger/arbiter_internal.h"
 
 #define WORKLOAD_LIMITS_MAX 256u
 
-/* A limit, and what would be away under it. */
+/* A limit, and how many workloads are unavailable under it. */
 struct limit_losses {
     const struct arbiter *arbiter;
     const struct limit_state *limit;
@@ -26,7 +26,7 @@ static bool limit_state_counts(const struct arbiter *a, const struct limit_state
     return false;
 }
 
-/* It is among those that are away already, whatever the node does. */
+/* The workload is unavailable or reserved already, whatever happens to the node. */
 static bool limit_state_lacks(const struct limit_state *b, const struct counted_object *m)
 {
     return (m->traits & TRAIT_UNAVAILABLE) != 0 || map_find(&b->policy_hits, m->name) != NULL ||
@@ -49,7 +49,7 @@ static bool loss_makes_unavailable(const struct arbiter *a, const struct limit_s
 {
     struct counted_object m;
     if (!population_find(a, loss->type, loss->target, &m)) {
-        return false; /* it is gone: nobody counts it */
+        return false; /* the workload is gone: no limit counts it */
     }
     const struct workload *t = m.ctx;
     return t->spare_pods < (int64_t)loss->pods && !limit_state_lacks(b, &m) &&
