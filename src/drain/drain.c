@@ -139,30 +139,14 @@ static void drain_on_pod_gone(void *ctx, struct store_item *item)
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-static void pods_on_list(void *ctx)
+static void drain_on_synced(void *ctx)
 {
-    struct drain *d = ctx;
-    store_list_begin(&d->pods);
+    drain_mark(ctx);
 }
 
-static int pods_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+static void drain_on_reset(void *ctx, uint64_t version UNUSED)
 {
-    struct drain *d = ctx;
-    return store_observe(&d->pods, object, deleted, err);
-}
-
-static bool pods_on_synced(void *ctx, uint64_t version)
-{
-    struct drain *d = ctx;
-    d->synced = store_list_end(&d->pods, version);
-    drain_mark(d);
-    return d->synced;
-}
-
-static void pods_on_error(void *ctx UNUSED, const struct err *err UNUSED, bool bad UNUSED)
-{
-    /* The watch is taken up again by itself. Until then the last known pods count, and the server
-     * has the last word. */
+    drain_mark(ctx);
 }
 
 struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
@@ -189,24 +173,22 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
     drain_set_rules(d, spec->drain_rules);
     ds->stats.active++;
     drains_watch_pdbs(ds);
-    store_init(&d->pods, &drain_pod_kind, d, loop_random(ds->loop));
-    d->pods.mutations = ds->config.mutations;
-    d->pods.on_change = drain_on_pod;
-    d->pods.on_gone = drain_on_pod_gone;
     buf_reset(&ds->path);
     buf_add(&ds->path, STR("&fieldSelector=spec.nodeName%3D"));
     client_add_segment(&ds->path, d->spec.node);
-    const struct reflector_config config = {
-        .path = STR("/api/v1/pods"),
+    /* While the watch fails the last known pods count, and the server has the last word. */
+    const struct informer_config config = {
+        .client = ds->config.client,
+        .kind = &drain_pod_kind,
         .query = arena_str(&d->memory, buf_str(&ds->path)),
-        .on_list = pods_on_list,
-        .on_object = pods_on_object,
-        .on_synced = pods_on_synced,
-        .on_error = pods_on_error,
+        .on_change = drain_on_pod,
+        .on_gone = drain_on_pod_gone,
+        .on_synced = drain_on_synced,
+        .on_reset = drain_on_reset,
         .ctx = d,
     };
-    reflector_init(&d->reflector, ds->config.client, &config);
-    reflector_start(&d->reflector);
+    informer_init(&d->pods, &config);
+    informer_start(&d->pods, STR("/api/v1/pods"));
     drain_mark(d);
     return d;
 }
@@ -220,8 +202,7 @@ void drain_stop(struct drain *d)
     LIST_EACH (&d->evictions, link) {
         eviction_free(CONTAINER_OF(link, struct eviction, link));
     }
-    reflector_done(&d->reflector);
-    store_done(&d->pods);
+    informer_done(&d->pods);
     drain_drop_rules(d);
     list_del(&d->link);
     ds->stats.active--;
@@ -499,7 +480,8 @@ static int pod_state_rank(const struct drain_pod_state *p)
 
 static void drain_update_view(struct drain *d, usec_t now)
 {
-    struct drain_view view = { .synced = d->synced, .done = d->synced && d->left == 0 };
+    bool synced = d->pods.synced;
+    struct drain_view view = { .synced = synced, .done = synced && d->left == 0 };
     LIST_EACH (&d->pod_states, link) {
         const struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
         if (p->wait == DRAIN_WAIT_NONE) {
@@ -558,7 +540,7 @@ static void drain_step(struct drain *d, usec_t now)
             drain_wake_at(d, f->settle_at);
         }
     }
-    if (d->synced) {
+    if (d->pods.synced) {
         LIST_EACH (&d->pod_states, link) {
             pod_state_step(CONTAINER_OF(link, struct drain_pod_state, link), now);
         }
@@ -700,7 +682,7 @@ void drain_each_volume_claim(const struct drain *d,
 static void drain_check(const struct drain *d)
 {
     uint32_t in_flight = 0;
-    store_check(&d->pods);
+    store_check(&d->pods.store);
     const struct drain_pod_state *last = NULL;
     LIST_EACH (&d->pod_states, link) {
         const struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
@@ -739,8 +721,8 @@ void drains_check(const struct drains *ds)
     if (!ds->watching) {
         return;
     }
-    store_check(&ds->pdbs);
-    MAP_EACH (&ds->pdbs.items, entry) {
+    store_check(&ds->pdbs.store);
+    MAP_EACH (&ds->pdbs.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct pdb_state *w = item->extra;
         uint32_t unsettled_n = 0;

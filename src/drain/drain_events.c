@@ -10,7 +10,7 @@ static void explain_pdbs(const struct drain_pod_state *p, struct buf *out)
     const struct drains *ds = p->drain->drains;
     struct str namespace = drain_namespace(p->item);
     const char *gap = "";
-    MAP_EACH (&ds->pdbs.items, entry) {
+    MAP_EACH (&ds->pdbs.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         if (pdb_covers(item->object, namespace, drain_pod_of(p))) {
             buf_printf(out, "%s" STR_FMT, gap, STR_ARG(drain_name(item)));
@@ -27,7 +27,8 @@ static void explain_pdb(const struct drain_pod_state *p, struct buf *out)
         buf_printf(out, "a budget refuses: " STR_FMT, STR_ARG(buf_str(&p->server_message)));
         if (ds->pdbs_unwatched) {
             buf_printf(out, "; budgets cannot be watched, so evictions are tried: %s",
-                       ds->failure.code != 0 ? ds->failure.msg : "no list of them has come");
+                       ds->pdbs.trouble.code != 0 ? ds->pdbs.trouble.msg
+                                                  : "no list of them has come");
         }
         return;
     }
@@ -98,11 +99,12 @@ static void explain_rules(const struct drain_pod_state *p, struct buf *out)
     } else if (b->rules.error.n > 0) {
         buf_printf(out, "the MachineDrainRules of its node cannot be used: " STR_FMT,
                    STR_ARG(str_sub(b->rules.error, 0, 512)));
-    } else if (!s->synced || s->denied) {
+    } else if (!s->informer.synced || s->denied) {
         buf_printf(out,
                    "a MachineDrainRule asks for the labels of its namespace, which are not known: "
                    "%s",
-                   s->failure.code != 0 ? s->failure.msg : "no list of namespaces has come yet");
+                   s->informer.failing ? s->informer.trouble.msg
+                                       : "no list of namespaces has come yet");
     } else {
         buf_add(out, STR("a MachineDrainRule asks for the labels of its namespace, and there is no "
                          "such namespace"));

@@ -13,7 +13,7 @@
 #include "base/list.h"
 #include "drain/pdb.h"
 #include "drain/pod_policy.h"
-#include "kube/reflector.h"
+#include "kube/informer.h"
 
 /* Requests of one drain without an answer: many for one node, and no flood for the server. */
 #define DRAIN_IN_FLIGHT_MAX 16u
@@ -121,12 +121,10 @@ struct drain {
     int32_t current_order; /* the lowest order of the pods that have to go */
     void (*on_change)(void *ctx);
     void *ctx;
-    struct store pods;
-    struct reflector reflector;
+    struct informer pods; /* of the node */
     struct list pod_states;
     struct list evictions;
     uint32_t in_flight; /* evictions without an answer */
-    bool synced;
     bool dirty;
     bool notify;
     bool forcing;
@@ -151,12 +149,9 @@ struct drain {
 /* The labels of namespaces. */
 struct drain_namespaces {
     uint32_t readers; /* drains whose rules ask for them; 0: they are not watched */
-    struct store store;
-    struct reflector reflector;
-    bool synced;
-    bool denied;        /* the server does not let us read them */
-    struct err failure; /* the last failure of the watch */
-    usec_t deadline;    /* until then the first list is waited for, even by force */
+    struct informer informer;
+    bool denied;     /* the server does not let us read them */
+    usec_t deadline; /* until then the first list is waited for, even by force */
 };
 
 struct drains {
@@ -164,14 +159,11 @@ struct drains {
     struct drains_config config;
     struct list drains;
     struct loop_timer turn;
-    struct store pdbs;
-    struct reflector reflector;
+    struct informer pdbs;
     bool watching;
-    bool synced;
     bool pdbs_unwatched;  /* budgets cannot be watched: evictions are tried */
     uint64_t pdb_changes; /* counts up when a pod may have another budget than before */
     usec_t pdbs_deadline;
-    struct err failure; /* the last failure of the budgets' watch */
     struct drain_namespaces namespaces;
     struct buf path;
     struct buf body;

@@ -29,8 +29,9 @@ static const struct store_kind namespace_kind = {
 
 /* ── the watch ─────────────────────────────────────────────────────────────────────────────── */
 
-static void namespaces_mark(struct drains *ds)
+static void namespaces_mark(void *ctx)
 {
+    struct drains *ds = ctx;
     LIST_EACH (&ds->drains, link) {
         struct drain *d = CONTAINER_OF(link, struct drain, link);
         if (d->drain_rules.rules.by_namespace) {
@@ -51,40 +52,23 @@ static void namespaces_on_gone(void *ctx, struct store_item *item UNUSED)
     namespaces_mark(ctx);
 }
 
-static void namespaces_on_list(void *ctx)
+static void namespaces_on_reset(void *ctx, uint64_t version UNUSED)
 {
-    struct drains *ds = ctx;
-    store_list_begin(&ds->namespaces.store);
-}
-
-static int namespaces_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
-{
-    struct drains *ds = ctx;
-    return store_observe(&ds->namespaces.store, object, deleted, err);
-}
-
-static bool namespaces_on_synced(void *ctx, uint64_t version)
-{
-    struct drains *ds = ctx;
-    ds->namespaces.synced = store_list_end(&ds->namespaces.store, version);
-    namespaces_mark(ds);
-    return ds->namespaces.synced;
+    namespaces_mark(ctx);
 }
 
 /* Labels that we may not read any more count as unknown. Other failures are the network's, and
  * after a first list the last known labels are good enough: they hardly ever change. */
-static void namespaces_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+static void namespaces_on_error(void *ctx, const struct err *err)
 {
     struct drains *ds = ctx;
-    ds->namespaces.failure = *err;
     ds->namespaces.denied = ds->namespaces.denied || err->code == ERR_DENIED;
     namespaces_mark(ds);
 }
 
-static void namespaces_on_well(void *ctx)
+static void namespaces_on_recovered(void *ctx)
 {
     struct drains *ds = ctx;
-    ds->namespaces.failure = (struct err){ 0 };
     ds->namespaces.denied = false;
     namespaces_mark(ds);
 }
@@ -95,36 +79,30 @@ void drains_watch_namespaces(struct drains *ds)
     if (s->readers++ > 0) {
         return;
     }
-    s->synced = false;
     s->denied = false;
-    s->failure = (struct err){ 0 };
     s->deadline = loop_now(ds->loop) + DRAIN_NAMESPACES_TIMEOUT;
-    store_init(&s->store, &namespace_kind, ds, loop_random(ds->loop));
-    s->store.mutations = ds->config.mutations;
-    s->store.on_change = namespaces_on_change;
-    s->store.on_gone = namespaces_on_gone;
-    const struct reflector_config config = {
-        .path = STR("/api/v1/namespaces"),
+    const struct informer_config config = {
+        .client = ds->config.client,
+        .kind = &namespace_kind,
         .metadata_only = true,
-        .on_list = namespaces_on_list,
-        .on_object = namespaces_on_object,
-        .on_synced = namespaces_on_synced,
+        .on_change = namespaces_on_change,
+        .on_gone = namespaces_on_gone,
+        .on_synced = namespaces_mark,
+        .on_reset = namespaces_on_reset,
         .on_error = namespaces_on_error,
-        .on_well = namespaces_on_well,
+        .on_recovered = namespaces_on_recovered,
         .ctx = ds,
     };
-    reflector_init(&s->reflector, ds->config.client, &config);
-    reflector_start(&s->reflector);
+    informer_init(&s->informer, &config);
+    informer_start(&s->informer, STR("/api/v1/namespaces"));
 }
 
 void drains_unwatch_namespaces(struct drains *ds)
 {
     ASSERT(ds->namespaces.readers > 0);
     if (--ds->namespaces.readers == 0) {
-        reflector_done(&ds->namespaces.reflector);
-        ds->namespaces.store.on_gone = NULL;
-        store_done(&ds->namespaces.store);
-        ds->namespaces.synced = false;
+        ds->namespaces.informer.store.on_gone = NULL;
+        informer_done(&ds->namespaces.informer);
     }
 }
 
@@ -132,14 +110,15 @@ void drains_unwatch_namespaces(struct drains *ds)
 
 const struct str *drains_find_namespace(const struct drains *ds, struct str name)
 {
-    if (!ds->namespaces.synced || ds->namespaces.denied) {
+    if (!ds->namespaces.informer.synced || ds->namespaces.denied) {
         return NULL;
     }
-    const struct store_item *item = store_find(&ds->namespaces.store, name);
+    const struct store_item *item = store_find(&ds->namespaces.informer.store, name);
     return item != NULL ? item->object : NULL;
 }
 
 bool drains_await_namespaces(const struct drains *ds, usec_t now)
 {
-    return !ds->namespaces.synced && !ds->namespaces.denied && now < ds->namespaces.deadline;
+    return !ds->namespaces.informer.synced && !ds->namespaces.denied &&
+           now < ds->namespaces.deadline;
 }

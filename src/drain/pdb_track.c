@@ -122,32 +122,22 @@ static void drains_on_pdb_gone(void *ctx, struct store_item *item)
 
 /* ── the watch ─────────────────────────────────────────────────────────────────────────────── */
 
-static void pdbs_on_list(void *ctx)
+static void pdbs_on_synced(void *ctx)
 {
     struct drains *ds = ctx;
-    store_list_begin(&ds->pdbs);
-}
-
-static int pdbs_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
-{
-    struct drains *ds = ctx;
-    return store_observe(&ds->pdbs, object, deleted, err);
-}
-
-static bool pdbs_on_synced(void *ctx, uint64_t version)
-{
-    struct drains *ds = ctx;
-    ds->synced = store_list_end(&ds->pdbs, version);
-    ds->pdbs_unwatched = ds->pdbs_unwatched && !ds->synced;
+    ds->pdbs_unwatched = ds->pdbs_unwatched && !ds->pdbs.synced;
     ds->pdb_changes++;
     drains_mark_all(ds);
-    return ds->synced;
 }
 
-static void pdbs_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+static void pdbs_on_reset(void *ctx, uint64_t version UNUSED)
+{
+    pdbs_on_synced(ctx);
+}
+
+static void pdbs_on_error(void *ctx, const struct err *err)
 {
     struct drains *ds = ctx;
-    ds->failure = *err;
     /* Waiting does not help who may not list budgets. Other failures are the network's, and after a
      * first list the last known state is good enough: the server has the last word anyway. */
     if (err->code == ERR_DENIED && !ds->pdbs_unwatched) {
@@ -163,40 +153,34 @@ void drains_watch_pdbs(struct drains *ds)
         return;
     }
     ds->watching = true;
-    ds->synced = false;
     ds->pdbs_unwatched = false;
     ds->pdbs_deadline = loop_now(ds->loop) + DRAIN_PDBS_TIMEOUT;
-    ds->failure = (struct err){ 0 };
-    store_init(&ds->pdbs, &pdb_kind, ds, loop_random(ds->loop));
-    ds->pdbs.mutations = ds->config.mutations;
-    ds->pdbs.on_change = drains_on_pdb;
-    ds->pdbs.on_gone = drains_on_pdb_gone;
-    const struct reflector_config config = {
-        .path = STR("/apis/policy/v1/poddisruptionbudgets"),
-        .on_list = pdbs_on_list,
-        .on_object = pdbs_on_object,
+    const struct informer_config config = {
+        .client = ds->config.client,
+        .kind = &pdb_kind,
+        .on_change = drains_on_pdb,
+        .on_gone = drains_on_pdb_gone,
         .on_synced = pdbs_on_synced,
+        .on_reset = pdbs_on_reset,
         .on_error = pdbs_on_error,
         .ctx = ds,
     };
-    reflector_init(&ds->reflector, ds->config.client, &config);
-    reflector_start(&ds->reflector);
+    informer_init(&ds->pdbs, &config);
+    informer_start(&ds->pdbs, STR("/apis/policy/v1/poddisruptionbudgets"));
 }
 
 void drains_unwatch_pdbs(struct drains *ds)
 {
     if (ds->watching) {
-        reflector_done(&ds->reflector);
-        store_done(&ds->pdbs);
+        informer_done(&ds->pdbs);
         ds->watching = false;
-        ds->synced = false;
         ds->pdbs_unwatched = false;
     }
 }
 
 bool drains_pdbs_ready(const struct drains *ds)
 {
-    return ds->synced || ds->pdbs_unwatched;
+    return (ds->watching && ds->pdbs.synced) || ds->pdbs_unwatched;
 }
 
 /* ── budgets and pods ──────────────────────────────────────────────────────────────────────── */
@@ -220,7 +204,7 @@ void drain_pod_match_pdb(struct drain_pod_state *p)
     drain_pod_forget_pdb(p);
     p->pdb_changes = ds->pdb_changes;
     struct str namespace = drain_namespace(p->item);
-    MAP_EACH (&ds->pdbs.items, entry) {
+    MAP_EACH (&ds->pdbs.store.items, entry) {
         struct store_item *item = map_item_value(entry);
         if (ds->pdbs_unwatched || !pdb_covers(item->object, namespace, drain_pod_of(p))) {
             continue;

@@ -1,5 +1,14 @@
 #include "kube/informer.h"
 
+/* The hook, or on_update where that is wanted instead. */
+static void informer_call(const struct informer *s, void (*hook)(void *ctx))
+{
+    hook = hook != NULL ? hook : s->config.on_update;
+    if (hook != NULL) {
+        hook(s->config.ctx);
+    }
+}
+
 static void informer_on_list(void *ctx)
 {
     struct informer *s = ctx;
@@ -13,7 +22,7 @@ static int informer_on_object(void *ctx, const struct jval *object, bool deleted
         return 0;
     }
     int r = store_observe(&s->store, object, deleted, err);
-    s->config.on_update(s->config.ctx);
+    informer_call(s, NULL);
     return r;
 }
 
@@ -26,12 +35,12 @@ static bool informer_on_synced(void *ctx, uint64_t version)
         if (s->config.on_reset != NULL) {
             s->config.on_reset(s->config.ctx, version);
         }
-        s->config.on_update(s->config.ctx);
+        informer_call(s, NULL);
         return false;
     }
     s->synced = true;
     s->failing = false;
-    (s->config.on_synced != NULL ? s->config.on_synced : s->config.on_update)(s->config.ctx);
+    informer_call(s, s->config.on_synced);
     return true;
 }
 
@@ -41,14 +50,16 @@ static void informer_on_error(void *ctx, const struct err *err, bool bad)
     s->failing = true;
     s->unreadable = bad;
     s->trouble = *err;
-    s->config.on_error(s->config.ctx, err);
+    if (s->config.on_error != NULL) {
+        s->config.on_error(s->config.ctx, err);
+    }
 }
 
 static void informer_on_well(void *ctx)
 {
     struct informer *s = ctx;
     s->failing = false;
-    (s->config.on_recovered != NULL ? s->config.on_recovered : s->config.on_update)(s->config.ctx);
+    informer_call(s, s->config.on_recovered);
 }
 
 void informer_init(struct informer *s, const struct informer_config *config)

@@ -16,7 +16,7 @@ struct informer_config {
     /* As the store's; may be NULL. */
     void (*on_change)(void *ctx, struct store_item *item, const void *before);
     void (*on_gone)(void *ctx, struct store_item *item);
-    /* An object came, all are known, or what failed works again: time for a turn. */
+    /* An object came, all are known, or what failed works again: time for a turn. May be NULL. */
     void (*on_update)(void *ctx);
     /* Called instead of on_update for the two special cases, where they are wanted. */
     void (*on_synced)(void *ctx); /* a whole list has been taken */
@@ -24,7 +24,7 @@ struct informer_config {
     /* The server's versions went backwards (it was restored from a backup): everything has been
      * forgotten and is read again. May be NULL. */
     void (*on_reset)(void *ctx, uint64_t version);
-    /* Something failed; it goes on by itself. */
+    /* Something failed; it goes on by itself. May be NULL. */
     void (*on_error)(void *ctx, const struct err *err);
     void *ctx;
 };
