@@ -39,14 +39,33 @@ static bool informer_on_synced(void *ctx, uint64_t version)
         return false;
     }
     s->synced = true;
+    s->absent = false;
     s->failing = false;
     informer_call(s, s->config.on_synced);
     return true;
 }
 
+/* The CRD is not there, or not any more: there are no objects. The reflector looks again by itself,
+ * and nobody needs to hear of it each time. */
+static void informer_note_absent(struct informer *s)
+{
+    if (store_count(&s->store) > 0) {
+        store_list_begin(&s->store);
+        bool emptied = store_list_end(&s->store, s->store.version_max);
+        ASSERT(emptied && store_count(&s->store) == 0);
+    }
+    s->absent = true;
+    s->synced = true;
+    informer_call(s, s->config.on_synced);
+}
+
 static void informer_on_error(void *ctx, const struct err *err, bool bad)
 {
     struct informer *s = ctx;
+    if (s->config.optional && err->code == ERR_NOTFOUND && !bad) {
+        informer_note_absent(s);
+        return;
+    }
     s->failing = true;
     s->unreadable = bad;
     s->trouble = *err;

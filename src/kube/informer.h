@@ -11,6 +11,7 @@ struct informer_config {
     const struct store_kind *kind;
     struct str query;   /* "&labelSelector=…", or empty */
     bool metadata_only; /* the kind's projection needs nothing else */
+    bool optional; /* its CRD may not be installed: then there are no objects, which is known */
     /* Whether an object is kept at all; NULL = every one. */
     bool (*wants)(const struct jval *object);
     /* As the store's; may be NULL. */
@@ -36,6 +37,7 @@ struct informer {
     struct buf path;
     bool started;
     bool synced; /* the store has what the last whole list had, and what came since */
+    bool absent; /* optional, and not installed */
     bool failing;
     bool unreadable;    /* while failing: the server's answer could not be read */
     struct err trouble; /* while failing */

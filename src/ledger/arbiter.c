@@ -169,45 +169,15 @@ static void limits_on_gone(void *ctx, struct store_item *item)
     arbiter_run_soon(a);
 }
 
-static void limits_on_list(void *ctx)
+static void limits_on_synced(void *ctx)
 {
-    struct arbiter *a = ctx;
-    store_list_begin(&a->limits);
+    arbiter_run_soon(ctx);
 }
 
-static int limits_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+static void limits_on_error(void *ctx, const struct err *err)
 {
     struct arbiter *a = ctx;
-    int r = store_observe(&a->limits, object, deleted, err);
-    while (store_take(&a->limits) != NULL) {
-        /* on_change has seen it; nothing here reads the store's list of dirty items */
-    }
-    return r;
-}
-
-static bool limits_on_synced(void *ctx, uint64_t version)
-{
-    struct arbiter *a = ctx;
-    a->limits_synced = store_list_end(&a->limits, version);
-    a->limits_absent = false;
-    arbiter_run_soon(a);
-    return a->limits_synced;
-}
-
-static void limits_on_error(void *ctx, const struct err *err, bool bad)
-{
-    struct arbiter *a = ctx;
-    if (err->code == ERR_NOTFOUND && !bad) {
-        /* The CRD is not there, or not any more: there are no limits. The reflector tries again by
-         * itself, and nothing is logged each time. */
-        if (!a->limits_absent && store_count(&a->limits) > 0) {
-            store_list_begin(&a->limits);
-            bool emptied = store_list_end(&a->limits, a->limits.version_max);
-            ASSERT(emptied && store_count(&a->limits) == 0);
-        }
-        a->limits_absent = true;
-        a->limits_synced = true;
-    } else if (a->config.log != NULL) {
+    if (a->config.log != NULL) {
         log_debug(a->config.log, "watch of limits failed", KV_TEXT("error", err->msg));
     }
     arbiter_run_soon(a);
@@ -216,20 +186,17 @@ static void limits_on_error(void *ctx, const struct err *err, bool bad)
 static void limits_start(struct arbiter *a)
 {
     list_init(&a->limit_states);
-    store_init(&a->limits, &limit_kind, a, loop_random(a->loop));
-    a->limits.mutations = a->config.mutations;
-    a->limits.on_change = limits_on_change;
-    a->limits.on_gone = limits_on_gone;
-    reflector_init(&a->limits_reflector, a->client,
-                   &(struct reflector_config){
-                       .path = STR(MAINTENANCE_LIMITS_PATH),
-                       .on_list = limits_on_list,
-                       .on_object = limits_on_object,
-                       .on_synced = limits_on_synced,
-                       .on_error = limits_on_error,
-                       .ctx = a,
-                   });
-    reflector_start(&a->limits_reflector);
+    informer_init(&a->limits, &(struct informer_config){
+                                  .client = a->client,
+                                  .kind = &limit_kind,
+                                  .optional = true,
+                                  .on_change = limits_on_change,
+                                  .on_gone = limits_on_gone,
+                                  .on_synced = limits_on_synced,
+                                  .on_error = limits_on_error,
+                                  .ctx = a,
+                              });
+    informer_start(&a->limits, STR(MAINTENANCE_LIMITS_PATH));
 }
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
@@ -294,8 +261,7 @@ void arbiter_free(struct arbiter *a)
     recheck_stop(a);
     orphan_sweep_stop(a);
     target_locks_stop(a);
-    reflector_done(&a->limits_reflector);
-    store_done(&a->limits);
+    informer_done(&a->limits);
     selectors_stop(a);
     population_stop(a);
     for (uint32_t i = 0; i < TARGET_TYPES; i++) {
@@ -311,7 +277,7 @@ void arbiter_free(struct arbiter *a)
 
 bool arbiter_synced(const struct arbiter *a)
 {
-    return a->limits_synced && a->selectors_synced;
+    return a->limits.synced && a->selectors.synced;
 }
 
 /* ── asks ──────────────────────────────────────────────────────────────────────────────────── */
@@ -473,6 +439,6 @@ void arbiter_check(const struct arbiter *a)
         ASSERT(b->item->extra == b);
         before = b;
     }
-    store_check(&a->limits);
+    store_check(&a->limits.store);
     population_check(a);
 }

@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "kube/node.h"
-#include "kube/reflector.h"
+#include "kube/informer.h"
 #include "kinds/maintenance_request.h"
 #include "ledger/arbiter.h"
 #include "ledger/limit.h"
@@ -60,10 +60,8 @@ struct workload_watch {
     struct arbiter *arbiter;
     bool namespaces; /* the objects are namespaces, for their labels */
     enum target_type type;
-    struct store store;
-    struct reflector reflector;
+    struct informer objects;
     bool running;
-    bool synced;
 };
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
@@ -223,19 +221,14 @@ struct arbiter {
     uint64_t capacity_hash; /* of all that arbiter_would_grant looks at */
     uint64_t lock_changes;
     /* limits */
-    struct store limits;
-    struct reflector limits_reflector;
-    bool limits_synced;
-    bool limits_absent; /* the CRD is not there */
+    struct informer limits;
     struct list limit_states;
     struct limit_state *fallback[TARGET_TYPES]; /* --missing-limit=<percent> */
     uint64_t limits_version; /* counts up when other limits may apply to a target */
     bool recount[TARGET_TYPES];
     bool sweep_needed; /* reservations, locks or asks have changed: look for orphans */
     /* selectors */
-    struct store selectors;
-    struct reflector selectors_reflector;
-    bool selectors_synced;
+    struct informer selectors;
     struct list selector_states;
     /* what limits count */
     struct workload_watch workload_watches[TARGET_TYPES]; /* none for nodes */

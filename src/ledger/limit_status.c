@@ -117,7 +117,7 @@ static bool limit_state_read_reply(struct limit_state *b, struct str body)
     struct err ignored = { 0 };
     const struct jval *object = NULL;
     return json_parse(body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-           store_learn(&b->arbiter->limits, object, &ignored) >= 0;
+           store_learn(&b->arbiter->limits.store, object, &ignored) >= 0;
 }
 
 static void limit_state_send_events(struct limit_state *b)

@@ -199,7 +199,7 @@ uint64_t arbiter_turn_count(const struct arbiter *a)
 
 uint32_t arbiter_limit_count(const struct arbiter *a)
 {
-    return store_count(&a->limits);
+    return store_count(&a->limits.store);
 }
 
 bool arbiter_has_limits(const struct arbiter *a, enum target_type type)

@@ -200,7 +200,7 @@ bool population_find(const struct arbiter *a, enum target_type type, struct str 
                      struct counted_object *ret)
 {
     const struct store *s =
-        type == TARGET_NODE ? a->config.nodes : &a->workload_watches[type].store;
+        type == TARGET_NODE ? a->config.nodes : &a->workload_watches[type].objects.store;
     if (type != TARGET_NODE && !a->workload_watches[type].running) {
         return false;
     }
@@ -217,7 +217,7 @@ void population_each(const struct arbiter *a, enum target_type type,
                      void (*fn)(void *ctx, const struct counted_object *m), void *ctx)
 {
     const struct store *s =
-        type == TARGET_NODE ? a->config.nodes : &a->workload_watches[type].store;
+        type == TARGET_NODE ? a->config.nodes : &a->workload_watches[type].objects.store;
     if (type != TARGET_NODE && !a->workload_watches[type].running) {
         return;
     }
@@ -234,7 +234,7 @@ static bool namespace_matches(const struct arbiter *a, struct str namespace,
                               const struct selector *s)
 {
     const struct store_item *item =
-        a->namespaces.running ? store_find(&a->namespaces.store, namespace) : NULL;
+        a->namespaces.running ? store_find(&a->namespaces.objects.store, namespace) : NULL;
     return item != NULL && selector_match(s, workload_lookup, item->object);
 }
 
@@ -454,36 +454,17 @@ static void workload_watch_on_gone(void *ctx, struct store_item *item)
     population_update(c->arbiter, &old, NULL);
 }
 
-static void workload_watch_on_list(void *ctx)
+static void workload_watch_on_synced(void *ctx)
 {
-    struct workload_watch *c = ctx;
-    store_list_begin(&c->store);
-}
-
-static int workload_watch_on_object(void *ctx, const struct jval *object, bool deleted,
-                                    struct err *err)
-{
-    struct workload_watch *c = ctx;
-    int r = store_observe(&c->store, object, deleted, err);
-    while (store_take(&c->store) != NULL) {
-        /* on_change has seen it; nothing here reads the store's list of dirty items */
-    }
-    return r;
-}
-
-static bool workload_watch_on_synced(void *ctx, uint64_t version)
-{
-    struct workload_watch *c = ctx;
-    c->synced = store_list_end(&c->store, version);
+    const struct workload_watch *c = ctx;
     arbiter_run_soon(c->arbiter);
-    return c->synced;
 }
 
-static void workload_watch_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+static void workload_watch_on_error(void *ctx, const struct err *err)
 {
-    struct workload_watch *c = ctx;
+    const struct workload_watch *c = ctx;
     if (c->arbiter->config.log != NULL) {
-        log_debug(c->arbiter->config.log, "watch failed", KV_STR("path", c->reflector.config.path),
+        log_debug(c->arbiter->config.log, "watch failed", KV_STR("path", buf_str(&c->objects.path)),
                   KV_TEXT("error", err->msg));
     }
     arbiter_run_soon(c->arbiter);
@@ -493,20 +474,16 @@ static void workload_watch_start(struct workload_watch *c, struct arbiter *a, st
 {
     c->arbiter = a;
     c->running = true;
-    store_init(&c->store, c->namespaces ? &namespace_kind : &workload_kind, c,
-               loop_random(a->loop));
-    c->store.on_change = workload_watch_on_change;
-    c->store.on_gone = workload_watch_on_gone;
-    reflector_init(&c->reflector, a->client,
-                   &(struct reflector_config){
-                       .path = path,
-                       .on_list = workload_watch_on_list,
-                       .on_object = workload_watch_on_object,
-                       .on_synced = workload_watch_on_synced,
-                       .on_error = workload_watch_on_error,
-                       .ctx = c,
-                   });
-    reflector_start(&c->reflector);
+    informer_init(&c->objects, &(struct informer_config){
+                                   .client = a->client,
+                                   .kind = c->namespaces ? &namespace_kind : &workload_kind,
+                                   .on_change = workload_watch_on_change,
+                                   .on_gone = workload_watch_on_gone,
+                                   .on_synced = workload_watch_on_synced,
+                                   .on_error = workload_watch_on_error,
+                                   .ctx = c,
+                               });
+    informer_start(&c->objects, path);
 }
 
 static void workload_watch_stop(struct workload_watch *c)
@@ -514,9 +491,8 @@ static void workload_watch_stop(struct workload_watch *c)
     if (!c->running) {
         return;
     }
-    reflector_done(&c->reflector);
-    c->store.on_gone = NULL;
-    store_done(&c->store);
+    c->objects.store.on_gone = NULL;
+    informer_done(&c->objects);
     *c = (struct workload_watch){ .namespaces = c->namespaces, .type = c->type };
 }
 
@@ -542,7 +518,7 @@ struct watch_needs {
 
 static void watch_needs_of_selectors(const struct arbiter *a, struct watch_needs *needs)
 {
-    MAP_EACH (&a->selectors.items, entry) {
+    MAP_EACH (&a->selectors.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct maintenance_selector *p = item->object;
         needs->type[p->type] = needs->type[p->type] || p->reason.n == 0;
@@ -587,7 +563,7 @@ void population_update_watches(struct arbiter *a)
 
 static bool workload_watch_is_current(const struct workload_watch *c)
 {
-    return c->running && c->synced && !c->reflector.failing;
+    return c->running && informer_healthy(&c->objects);
 }
 
 bool population_known(const struct arbiter *a, enum target_type type)

@@ -604,7 +604,7 @@ static enum ask_stage ask_compute_stage(struct ask *k)
 {
     const struct arbiter *a = k->arbiter;
     if (k->ending) {
-        bool clean = a->limits_synced && a->target_locks_synced && ask_is_released(k) &&
+        bool clean = a->limits.synced && a->target_locks_synced && ask_is_released(k) &&
                      (!target_lock_is_held_by(k->lock, k->spec.uid) ||
                       ask_may_leave_grant(k, k->lock->grant, ask_leaves_lock(k))) &&
                      k->lock->call == NULL && !k->lock->must_read;

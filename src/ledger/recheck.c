@@ -53,11 +53,11 @@ static bool recheck_learn_limit(struct arbiter *a, const struct jval *object)
 {
     struct err ignored = { 0 };
     struct str name = jval_str(jval_at(object, "metadata.name"));
-    if (store_find(&a->limits, name) != NULL) {
-        return store_learn(&a->limits, object, &ignored) >= 0;
+    if (store_find(&a->limits.store, name) != NULL) {
+        return store_learn(&a->limits.store, object, &ignored) >= 0;
     }
-    return store_version(object) <= a->limits.version_max ||
-           store_observe(&a->limits, object, /* deleted= */ false, &ignored) >= 0;
+    return store_version(object) <= a->limits.store.version_max ||
+           store_observe(&a->limits.store, object, /* deleted= */ false, &ignored) >= 0;
 }
 
 static void on_list(void *ctx, const struct api_reply *reply)
@@ -242,7 +242,7 @@ static bool recheck_step_ask(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
     if (!k->recheck_listed) {
-        if (!a->limits_absent) {
+        if (!a->limits.absent) {
             recheck_list_limits(a);
             return false;
         }

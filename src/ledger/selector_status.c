@@ -26,7 +26,7 @@ struct selector_state {
 
 const struct maintenance_selector *selectors_find(const struct arbiter *a, struct str selector_ref)
 {
-    const struct store_item *item = store_find(&a->selectors, selector_ref);
+    const struct store_item *item = store_find(&a->selectors.store, selector_ref);
     return item != NULL ? item->object : NULL;
 }
 
@@ -137,7 +137,7 @@ static void selector_state_on_reply(void *ctx, const struct api_reply *reply)
     enum retry_verdict verdict = client_note(a->client, API_PATCH, reply);
     s->call = NULL;
     if (verdict == RETRY_DONE && json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-        store_learn(&a->selectors, object, &ignored) >= 0) {
+        store_learn(&a->selectors.store, object, &ignored) >= 0) {
         backoff_reset(&s->backoff);
     } else {
         /* After a conflict the watch brings the newer object. The status is for people, and can
@@ -264,37 +264,15 @@ static void selectors_on_gone(void *ctx, struct store_item *item)
     arbiter_limits_changed(a, p->type);
 }
 
-static void selectors_on_list(void *ctx)
+static void selectors_on_synced(void *ctx)
 {
-    struct arbiter *a = ctx;
-    store_list_begin(&a->selectors);
+    arbiter_run_soon(ctx);
 }
 
-static int selectors_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+static void selectors_on_error(void *ctx, const struct err *err)
 {
-    struct arbiter *a = ctx;
-    int r = store_observe(&a->selectors, object, deleted, err);
-    while (store_take(&a->selectors) != NULL) {
-        /* on_change has seen it */
-    }
-    return r;
-}
-
-static bool selectors_on_synced(void *ctx, uint64_t version)
-{
-    struct arbiter *a = ctx;
-    a->selectors_synced = store_list_end(&a->selectors, version);
-    arbiter_run_soon(a);
-    return a->selectors_synced;
-}
-
-static void selectors_on_error(void *ctx, const struct err *err, bool bad)
-{
-    struct arbiter *a = ctx;
-    if (err->code == ERR_NOTFOUND && !bad) {
-        a->selectors_synced = true; /* not installed: there are none */
-        arbiter_run_soon(a);
-    } else if (a->config.log != NULL) {
+    const struct arbiter *a = ctx;
+    if (a->config.log != NULL) {
         log_debug(a->config.log, "watch of selectors failed", KV_TEXT("error", err->msg));
     }
 }
@@ -302,23 +280,20 @@ static void selectors_on_error(void *ctx, const struct err *err, bool bad)
 void selectors_start(struct arbiter *a)
 {
     list_init(&a->selector_states);
-    store_init(&a->selectors, &maintenance_selector_kind, a, loop_random(a->loop));
-    a->selectors.on_change = selectors_on_change;
-    a->selectors.on_gone = selectors_on_gone;
-    reflector_init(&a->selectors_reflector, a->client,
-                   &(struct reflector_config){
-                       .path = STR(MAINTENANCE_SELECTORS_PATH),
-                       .on_list = selectors_on_list,
-                       .on_object = selectors_on_object,
-                       .on_synced = selectors_on_synced,
-                       .on_error = selectors_on_error,
-                       .ctx = a,
-                   });
-    reflector_start(&a->selectors_reflector);
+    informer_init(&a->selectors, &(struct informer_config){
+                                     .client = a->client,
+                                     .kind = &maintenance_selector_kind,
+                                     .optional = true,
+                                     .on_change = selectors_on_change,
+                                     .on_gone = selectors_on_gone,
+                                     .on_synced = selectors_on_synced,
+                                     .on_error = selectors_on_error,
+                                     .ctx = a,
+                                 });
+    informer_start(&a->selectors, STR(MAINTENANCE_SELECTORS_PATH));
 }
 
 void selectors_stop(struct arbiter *a)
 {
-    reflector_done(&a->selectors_reflector);
-    store_done(&a->selectors);
+    informer_done(&a->selectors);
 }
