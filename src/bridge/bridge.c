@@ -82,7 +82,7 @@ static const struct store_kind secret_kind = {
     .same = secret_same,
 };
 
-static bool secret_wanted(const struct jval *object)
+static bool secret_wanted(void *ctx UNUSED, const struct jval *object)
 {
     return str_ends(jval_str(jval_at(object, "metadata.name")), STR("-kubeconfig"));
 }

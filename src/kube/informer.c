@@ -13,12 +13,15 @@ static void informer_on_list(void *ctx)
 {
     struct informer *s = ctx;
     store_list_begin(&s->store);
+    if (s->config.on_list != NULL) {
+        s->config.on_list(s->config.ctx);
+    }
 }
 
 static int informer_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
 {
     struct informer *s = ctx;
-    if (s->config.wants != NULL && !s->config.wants(object)) {
+    if (s->config.wants != NULL && !s->config.wants(s->config.ctx, object)) {
         return 0;
     }
     int r = store_observe(&s->store, object, deleted, err);

@@ -13,12 +13,16 @@ struct informer_config {
     bool metadata_only; /* the kind's projection needs nothing else */
     bool optional; /* its CRD may not be installed: then there are no objects, which is known */
     /* Whether an object is kept at all; NULL = every one. */
-    bool (*wants)(const struct jval *object);
+    bool (*wants)(void *ctx, const struct jval *object);
     /* As the store's; may be NULL. */
     void (*on_change)(void *ctx, struct store_item *item, const void *before);
     void (*on_gone)(void *ctx, struct store_item *item);
     /* An object came, all are known, or what failed works again: time for a turn. May be NULL. */
     void (*on_update)(void *ctx);
+    /* A list begins, the first or a later one: until on_synced, objects may be missing. May be
+     * NULL.
+     */
+    void (*on_list)(void *ctx);
     /* Called instead of on_update for the two special cases, where they are wanted. */
     void (*on_synced)(void *ctx); /* a whole list has been taken */
     void (*on_recovered)(void *ctx);

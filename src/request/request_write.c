@@ -58,7 +58,7 @@ static void request_write_post(struct tracked_request *c, enum request_write kin
 /* Its resourceVersion; empty only where a known bug is built in. */
 static struct str request_write_version(const struct tracked_request *c, struct arena *out)
 {
-    if (mutated(c->r->config.mutations, MUTATION_SKIP_RV)) {
+    if (mutated(c->r->config.client->mutations, MUTATION_SKIP_RV)) {
         return STR_NONE;
     }
     return arena_printf(out, "%llu", (unsigned long long)c->item->version);
@@ -278,7 +278,7 @@ static void request_write_on_object(struct tracked_request *c, struct str body)
     int result = json_parse(body, 0, &tmp, &object, &err);
     /* The answer to a deletion is the object as it was, or a Status: neither is news. */
     if (result == 0 && c->kind != REQUEST_WRITE_DELETE) {
-        result = store_learn(&r->store, object, &err);
+        result = store_learn(&r->objects.store, object, &err);
     }
     if (result < 0) {
         (void)err_wrap(&err, "the answer cannot be read");

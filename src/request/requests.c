@@ -120,33 +120,30 @@ static void requests_tell_synced(struct requests *r, bool synced)
 static void requests_on_list(void *ctx)
 {
     struct requests *r = ctx;
-    store_list_begin(&r->store);
     r->listed = false;
     requests_tell_synced(r, false);
 }
 
-static int requests_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+static void requests_on_update(void *ctx)
 {
-    struct requests *r = ctx;
-    int result = store_observe(&r->store, object, deleted, err);
-    requests_schedule(r);
-    return result;
+    requests_schedule(ctx);
 }
 
-static bool requests_on_synced(void *ctx, uint64_t version)
+static void requests_on_synced(void *ctx)
 {
     struct requests *r = ctx;
-    if (!store_list_end(&r->store, version)) {
-        return false;
-    }
     r->listed = true;
     r->crd_absent = false;
     r->unknown_mark_seen = true;
     requests_schedule(r);
-    return true;
 }
 
-static void requests_on_error(void *ctx, const struct err *err, bool bad)
+/* A failing watch stops nothing, so there is nothing to do when the watch works again. */
+static void requests_on_recovered(void *ctx UNUSED)
+{
+}
+
+static void requests_on_error(void *ctx, const struct err *err)
 {
     struct requests *r = ctx;
     if (err->code == ERR_NOTFOUND) {
@@ -157,7 +154,7 @@ static void requests_on_error(void *ctx, const struct err *err, bool bad)
         return;
     }
     log_warn(r->config.log, "Failed to watch MaintenanceRequests", KV_ERR(err),
-             KV_BOOL("unreadable", bad));
+             KV_BOOL("unreadable", r->objects.unreadable));
 }
 
 void requests_on_node(struct requests *r, const struct store_item *item, const void *before,
@@ -287,7 +284,7 @@ static void requests_on_turn(void *ctx)
         }
     }
     for (;;) {
-        struct store_item *item = store_take(&r->store);
+        struct store_item *item = store_take(&r->objects.store);
         if (item == NULL) {
             break;
         }
@@ -331,10 +328,18 @@ struct requests *requests_new(const struct requests_config *config)
     prioqueue_init(&r->wake_queue, tracked_wakes_before);
     loop_timer_init(&r->turn, r->loop, requests_on_turn, r);
     loop_timer_init(&r->wake, r->loop, requests_on_wake, r);
-    store_init(&r->store, &mrequest_kind, r, loop_random(r->loop));
-    r->store.mutations = config->mutations;
-    r->store.on_gone = requests_on_gone;
-    r->store.on_change = requests_on_change;
+    informer_init(&r->objects, &(struct informer_config){
+                                   .client = config->client,
+                                   .kind = &mrequest_kind,
+                                   .on_change = requests_on_change,
+                                   .on_gone = requests_on_gone,
+                                   .on_update = requests_on_update,
+                                   .on_list = requests_on_list,
+                                   .on_synced = requests_on_synced,
+                                   .on_recovered = requests_on_recovered,
+                                   .on_error = requests_on_error,
+                                   .ctx = r,
+                               });
     r->preparer = preparer_new(&(struct preparer_config){
         .client = config->client,
         .recorder = config->recorder,
@@ -347,16 +352,7 @@ struct requests *requests_new(const struct requests_config *config)
         .skew_tolerance = config->skew_tolerance,
     });
     requests_metrics_init(r);
-    reflector_init(&r->reflector, config->client,
-                   &(struct reflector_config){
-                       .path = STR(MAINTENANCE_REQUESTS_PATH),
-                       .on_list = requests_on_list,
-                       .on_object = requests_on_object,
-                       .on_synced = requests_on_synced,
-                       .on_error = requests_on_error,
-                       .ctx = r,
-                   });
-    reflector_start(&r->reflector);
+    informer_start(&r->objects, STR(MAINTENANCE_REQUESTS_PATH));
     return r;
 }
 
@@ -366,7 +362,6 @@ void requests_free(struct requests *r)
         return;
     }
     requests_metrics_done(r);
-    reflector_done(&r->reflector);
     unknown_marks_done(r);
     LIST_EACH (&r->tracked, link) {
         tracked_free(CONTAINER_OF(link, struct tracked_request, link));
@@ -375,7 +370,7 @@ void requests_free(struct requests *r)
         tracked_free(CONTAINER_OF(link, struct tracked_request, link));
     }
     ASSERT(r->in_flight == 0 && r->wake_queue.n == 0);
-    store_done(&r->store);
+    informer_done(&r->objects);
     preparer_free(r->preparer);
     rejections_drop_before(r, USEC_NEVER);
     map_done(&r->rejected);
@@ -398,12 +393,12 @@ void requests_wake(struct requests *r)
 
 bool requests_synced(const struct requests *r)
 {
-    return r->reflector.synced || r->crd_absent;
+    return r->objects.reflector.synced || r->crd_absent;
 }
 
 void requests_check(const struct requests *r)
 {
-    store_check(&r->store);
+    store_check(&r->objects.store);
     prioqueue_check(&r->wake_queue);
     uint32_t calls = r->live_uids_call != NULL ? 1 : 0;
     uint32_t n = 0;
@@ -420,6 +415,6 @@ void requests_check(const struct requests *r)
         const struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, link);
         ASSERT(c->item == NULL && c->call == NULL && c->prepare == NULL);
     }
-    ASSERT(n == store_count(&r->store));
+    ASSERT(n == store_count(&r->objects.store));
     ASSERT(calls == r->in_flight);
 }

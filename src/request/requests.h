@@ -29,7 +29,6 @@ struct requests_config {
     usec_t finished_ttl;   /* --finished-ttl; 0 = finished requests are kept for ever */
     usec_t skew_tolerance; /* --clock-skew-tolerance */
     bool trust_approval;   /* --trust-external-approval */
-    mutations_t mutations; /* tests only */
 };
 
 struct requests *requests_new(const struct requests_config *config);

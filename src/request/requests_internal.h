@@ -11,7 +11,7 @@
 
 #include "base/prioqueue.h"
 #include "kube/node.h"
-#include "kube/reflector.h"
+#include "kube/informer.h"
 #include "request/phase.h"
 #include "request/requests.h"
 #include "request/safety_checks.h"
@@ -118,8 +118,7 @@ struct requests_metrics {
 struct requests {
     struct requests_config config;
     struct loop *loop;
-    struct store store;
-    struct reflector reflector;
+    struct informer objects;
     struct preparer *preparer;
     struct list tracked;
     struct list deleted;

@@ -154,7 +154,7 @@ uint64_t requests_turns(const struct requests *r)
 
 uint32_t requests_count(const struct requests *r)
 {
-    return store_count(&r->store);
+    return store_count(&r->objects.store);
 }
 
 static bool tracked_is_queued(const struct tracked_request *c)
@@ -235,7 +235,7 @@ void requests_each(const struct requests *r, struct arena *out,
 {
     uint32_t n = 0;
     const struct tracked_request **tracked =
-        ARENA_ARRAY(out, const struct tracked_request *, store_count(&r->store));
+        ARENA_ARRAY(out, const struct tracked_request *, store_count(&r->objects.store));
     LIST_EACH (&r->tracked, link) {
         tracked[n++] = CONTAINER_OF(link, struct tracked_request, link);
     }

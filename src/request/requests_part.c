@@ -47,7 +47,6 @@ static void requests_part_on_arbiter(struct core_part *part)
     config.may_act = requests_part_may_act;
     config.wall = requests_part_wall;
     config.ctx = p;
-    config.mutations = core->config.mutations;
     p->requests = requests_new(&config);
 }
 

@@ -229,7 +229,7 @@ static usec_t tracked_elapsed(struct tracked_request *c, const struct maintenanc
         c->timer_elapsed = MAX(wall - start, 0);
         c->timer_now = now;
     }
-    int speed = mutated(c->r->config.mutations, MUTATION_TIMEOUT_EARLY) ? 2 : 1;
+    int speed = mutated(c->r->config.client->mutations, MUTATION_TIMEOUT_EARLY) ? 2 : 1;
     return start == 0 ? 0 : (c->timer_elapsed + (now - c->timer_now)) * speed;
 }
 
@@ -490,7 +490,7 @@ static void tracked_check(struct tracked_request *c)
     }
     c->check = PHASE_CHECK_RUNNING;
     tracked_end_safety(c);
-    if (mutated(c->r->config.mutations, MUTATION_NO_DOUBLE_CHECK)) {
+    if (mutated(c->r->config.client->mutations, MUTATION_NO_DOUBLE_CHECK)) {
         tracked_check_done(c, NULL);
         return;
     }
@@ -536,7 +536,7 @@ void tracked_step(struct tracked_request *c)
     tracked_update_prepare(c, plan.prepare, &facts);
     if (plan.undo) {
         tracked_undo(c, plan.uncordon);
-        if (mutated(r->config.mutations, MUTATION_RELEASE_EARLY)) {
+        if (mutated(r->config.client->mutations, MUTATION_RELEASE_EARLY)) {
             (void)tracked_end_ask(c); /* what is left of it comes back here */
         }
     }

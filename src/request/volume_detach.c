@@ -4,8 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/list.h"
-#include "kube/reflector.h"
-#include "kube/store.h"
+#include "kube/informer.h"
 
 #define ERROR_REFRESH SECONDS(10)
 #define PVC_WINDOW 8u /* claims that are read at a time, of one node */
@@ -24,9 +23,7 @@ struct detaches {
     struct list waits;
     struct loop_timer restart; /* the watch begins, begins anew, or ends */
     bool watching;
-    struct store attachments; /* of nodes that are waited for */
-    struct reflector reflector;
-    struct err last_error;
+    struct informer attachments; /* of nodes that are waited for */
     struct buf path;
 };
 
@@ -106,13 +103,6 @@ static void detach_schedule(struct detach *d)
     loop_timer_pull(&d->turn, loop_now(d->detaches->client->loop));
 }
 
-static void detaches_schedule_all(struct detaches *ds)
-{
-    LIST_EACH (&ds->waits, link) {
-        detach_schedule(CONTAINER_OF(link, struct detach, link));
-    }
-}
-
 static void detaches_schedule_node(struct detaches *ds, struct str node)
 {
     LIST_EACH (&ds->waits, link) {
@@ -134,12 +124,6 @@ static void volume_attachments_on_gone(void *ctx, struct store_item *item)
     detaches_schedule_node(ctx, ((const struct volume_attachment *)item->object)->node);
 }
 
-static void volume_attachments_on_list(void *ctx)
-{
-    struct detaches *ds = ctx;
-    store_list_begin(&ds->attachments);
-}
-
 static bool detaches_have_node(const struct detaches *ds, struct str node)
 {
     LIST_EACH (&ds->waits, link) {
@@ -150,44 +134,46 @@ static bool detaches_have_node(const struct detaches *ds, struct str node)
     return false;
 }
 
-static int volume_attachments_on_object(void *ctx, const struct jval *object, bool deleted,
-                                        struct err *err)
+/* Also what is kept of a node that nobody waits for any more: its end has to be seen. */
+static bool volume_attachments_wants(void *ctx, const struct jval *object)
 {
-    struct detaches *ds = ctx;
+    const struct detaches *ds = ctx;
     struct str name = jval_str(jval_at(object, "metadata.name"));
-    bool known = store_find(&ds->attachments, name) != NULL;
-    if (!known && !detaches_have_node(ds, jval_str(jval_at(object, "spec.nodeName")))) {
-        return 0;
-    }
-    return store_observe(&ds->attachments, object, deleted, err);
+    return store_find(&ds->attachments.store, name) != NULL ||
+           detaches_have_node(ds, jval_str(jval_at(object, "spec.nodeName")));
 }
 
-static bool volume_attachments_on_synced(void *ctx, uint64_t version)
+static void detaches_set_synced(struct detaches *ds, bool synced)
 {
-    struct detaches *ds = ctx;
-    bool taken = store_list_end(&ds->attachments, version);
     LIST_EACH (&ds->waits, link) {
         struct detach *d = CONTAINER_OF(link, struct detach, link);
-        d->synced = taken;
+        d->synced = synced;
         detach_schedule(d);
     }
-    return taken;
 }
 
-static void volume_attachments_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+static void volume_attachments_on_synced(void *ctx)
+{
+    detaches_set_synced(ctx, true);
+}
+
+static void volume_attachments_on_reset(void *ctx, uint64_t version UNUSED)
+{
+    detaches_set_synced(ctx, false);
+}
+
+static void volume_attachments_on_error(void *ctx, const struct err *err UNUSED)
 {
     struct detaches *ds = ctx;
-    ds->last_error = *err;
-    detaches_schedule_all(ds);
+    LIST_EACH (&ds->waits, link) {
+        detach_schedule(CONTAINER_OF(link, struct detach, link));
+    }
 }
 
 static void detaches_unwatch(struct detaches *ds)
 {
-    if (ds->watching) {
-        reflector_done(&ds->reflector);
-        store_done(&ds->attachments);
-        ds->watching = false;
-    }
+    informer_done(&ds->attachments);
+    ds->watching = false;
 }
 
 static void detaches_restart(void *ctx)
@@ -197,25 +183,21 @@ static void detaches_restart(void *ctx)
         detaches_unwatch(ds);
         return;
     }
-    if (ds->watching) {
-        reflector_done(&ds->reflector);
-    } else {
-        store_init(&ds->attachments, &volume_attachment_kind, ds, loop_random(ds->client->loop));
-        ds->attachments.mutations = ds->client->mutations;
-        ds->attachments.on_change = volume_attachments_on_change;
-        ds->attachments.on_gone = volume_attachments_on_gone;
+    if (!ds->watching) {
+        informer_init(&ds->attachments, &(struct informer_config){
+                                            .client = ds->client,
+                                            .kind = &volume_attachment_kind,
+                                            .wants = volume_attachments_wants,
+                                            .on_change = volume_attachments_on_change,
+                                            .on_gone = volume_attachments_on_gone,
+                                            .on_synced = volume_attachments_on_synced,
+                                            .on_reset = volume_attachments_on_reset,
+                                            .on_error = volume_attachments_on_error,
+                                            .ctx = ds,
+                                        });
         ds->watching = true;
     }
-    const struct reflector_config config = {
-        .path = STR("/apis/storage.k8s.io/v1/volumeattachments"),
-        .on_list = volume_attachments_on_list,
-        .on_object = volume_attachments_on_object,
-        .on_synced = volume_attachments_on_synced,
-        .on_error = volume_attachments_on_error,
-        .ctx = ds,
-    };
-    reflector_init(&ds->reflector, ds->client, &config);
-    reflector_start(&ds->reflector);
+    informer_start(&ds->attachments, STR("/apis/storage.k8s.io/v1/volumeattachments"));
 }
 
 /* ── claims ────────────────────────────────────────────────────────────────────────────────── */
@@ -348,8 +330,8 @@ void detach_pvcs_end(struct detach *d)
 /* What is wrong now. A watch that has come back says so by itself. */
 static const struct err *detach_error(const struct detach *d)
 {
-    const struct detaches *ds = d->detaches;
-    return ds->watching && ds->reflector.failing ? &ds->last_error : &d->last_error;
+    const struct informer *attachments = &d->detaches->attachments;
+    return d->detaches->watching && attachments->failing ? &attachments->trouble : &d->last_error;
 }
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
@@ -381,7 +363,7 @@ static void detach_turn(void *ctx)
     if (!ds->watching) {
         return; /* it begins in this moment */
     }
-    MAP_EACH (&ds->attachments.items, entry) {
+    MAP_EACH (&ds->attachments.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct volume_attachment *a = item->object;
         if (!str_eq(a->node, d->node)) {
@@ -447,7 +429,7 @@ static int detach_name_order(const void *left, const void *right)
 uint32_t detach_waiting_names(const struct detach *d, struct arena *out, struct str *ret,
                               uint32_t max)
 {
-    const struct store *store = &d->detaches->attachments;
+    const struct store *store = &d->detaches->attachments.store;
     uint32_t n = 0;
     if (!d->detaches->watching || store_count(store) == 0) {
         return 0;
