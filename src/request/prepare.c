@@ -523,6 +523,11 @@ struct prepare_undo *prepare_undo(struct preparer *p, struct str uid, struct str
     return u;
 }
 
+bool prepare_undo_is_done(const struct prepare_undo *u)
+{
+    return u != NULL && u->action == NULL;
+}
+
 void prepare_undo_free(struct prepare_undo *u)
 {
     if (u != NULL) {

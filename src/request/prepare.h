@@ -93,4 +93,5 @@ void prepare_view(const struct prepare *q, struct prepare_view *ret);
 struct prepare_undo;
 struct prepare_undo *prepare_undo(struct preparer *p, struct str uid, struct str node,
                                   bool uncordon, void (*on_done)(void *ctx), void *ctx);
-void prepare_undo_free(struct prepare_undo *u); /* accepts NULL */
+bool prepare_undo_is_done(const struct prepare_undo *u); /* false for NULL */
+void prepare_undo_free(struct prepare_undo *u);          /* accepts NULL */

@@ -8,20 +8,11 @@
 
 void request_cleanup_begin(struct tracked_request *c)
 {
-    struct requests *r = c->r;
     ASSERT(c->item != NULL);
-    request_write_cancel(c);
-    prepare_free(STEAL(c->prepare));
-    arena_reset(&c->prepare_memory);
-    tracked_end_safety(c);
-    c->check = PHASE_CHECK_NONE;
+    tracked_stop_work(c);
     c->item = NULL;
-    list_del(&c->write_link);
     list_del(&c->link);
-    list_add(&r->deleted, &c->link);
-    if (prioqueue_inside(&c->wake)) {
-        prioqueue_take(&r->wake_queue, &c->wake);
-    }
+    list_add(&c->r->deleted, &c->link);
     tracked_mark_dirty(c);
 }
 
@@ -73,9 +64,7 @@ static void unknown_mark_free(struct unknown_mark *s)
 
 static void unknown_mark_on_undone(void *ctx)
 {
-    struct unknown_mark *s = ctx;
-    s->done = true;
-    requests_schedule(s->r);
+    requests_schedule(ctx);
 }
 
 static void unknown_mark_undo(struct requests *r, struct str uid, struct str node)
@@ -83,14 +72,13 @@ static void unknown_mark_undo(struct requests *r, struct str uid, struct str nod
     struct unknown_mark *s = alloc_bytes(sizeof(*s) + uid.n + node.n);
     memcpy(s->bytes, uid.p, uid.n);
     memcpy(s->bytes + uid.n, node.p, node.n);
-    s->r = r;
     s->uid = (struct str){ .p = s->bytes, .n = uid.n };
     s->node = (struct str){ .p = s->bytes + uid.n, .n = node.n };
     list_add(&r->unknown_marks, &s->link);
     log_info(r->config.log, "Undoing the cordon of a request that is gone", KV_STR("node", node),
              KV_STR("uid", uid));
     s->undo =
-        prepare_undo(r->preparer, s->uid, s->node, /* uncordon= */ true, unknown_mark_on_undone, s);
+        prepare_undo(r->preparer, s->uid, s->node, /* uncordon= */ true, unknown_mark_on_undone, r);
 }
 
 /* All requests have been read from the server: what it does not have is gone. */
@@ -180,7 +168,7 @@ void unknown_marks_check(struct requests *r)
 {
     LIST_EACH (&r->unknown_marks, link) {
         struct unknown_mark *s = CONTAINER_OF(link, struct unknown_mark, link);
-        if (s->done) {
+        if (prepare_undo_is_done(s->undo)) {
             unknown_mark_free(s);
         }
     }

@@ -180,7 +180,7 @@ void requests_on_node(struct requests *r, const struct store_item *item, const v
         /* It came, went or is another one: those that were granted it look again. */
         LIST_EACH (&r->tracked, link) {
             c = CONTAINER_OF(link, struct tracked_request, link);
-            if (c->target_known && c->type == TARGET_NODE && str_eq(c->target, item->name)) {
+            if (c->type == TARGET_NODE && str_eq(c->target, item->name)) {
                 tracked_mark_dirty(c);
             }
         }

@@ -48,17 +48,14 @@ struct tracked_request {
     struct str name;
     struct str uid;
     struct str namespace;
-    struct str target;
+    struct str target; /* empty: the request does not name one yet */
     enum target_type type;
-    bool target_known;
 
     struct ask *ask;
     struct ask_spec asked; /* texts: of `memory`, or constant */
     bool releasing;
     struct prepare *prepare;
-    struct arena prepare_memory; /* of its options */
     struct prepare_undo *undo;
-    bool undo_done;
     bool maybe_cordoned; /* a cordon of ours may be on the node, or on its way there */
     bool uncordon;       /* what the limits said about it last */
     enum phase_check check;
@@ -66,10 +63,9 @@ struct tracked_request {
     struct list pause_link;  /* in `hopeful`: pauses, and ends that when it hears that it may */
     usec_t pause_checked_at; /* monotonic: when it was last looked at */
     struct buf check_error;
-    struct phase_rollback rollback; /* texts: of the two below */
-    struct buf rollback_reason;
-    struct buf rollback_message;
-    usec_t pause_until; /* monotonic */
+    struct phase_rollback rollback;
+    struct arena rollback_memory; /* of its texts */
+    usec_t pause_until;           /* monotonic */
     struct backoff pause_backoff;
     bool approved_by_us;
     struct buf target_uid; /* of the target that was granted; empty: none yet */
@@ -92,10 +88,8 @@ struct tracked_request {
 
 /* A node that carries the mark of a request nobody knows. */
 struct unknown_mark {
-    struct requests *r;
     struct list link;
     struct prepare_undo *undo;
-    bool done;
     struct str uid;
     struct str node;
     char bytes[];
@@ -176,7 +170,8 @@ uint32_t tracked_grant_number(const struct tracked_request *c);
 bool tracked_end_ask(struct tracked_request *c);
 void tracked_undo(struct tracked_request *c, bool uncordon);
 void tracked_finish_undo(struct tracked_request *c);
-void tracked_end_safety(struct tracked_request *c);
+/* Ends the preparation, the checks, the write on its way and the waits. */
+void tracked_stop_work(struct tracked_request *c);
 bool tracked_wakes_before(struct prioqueue_item *a, struct prioqueue_item *b);
 
 /* ── letter.c ──────────────────────────────────────────────────────────────────────────────── */

@@ -23,6 +23,7 @@ struct tracked_request *tracked_new(struct requests *r, struct store_item *item)
     c->r = r;
     c->item = item;
     c->memory.first = 256;
+    c->rollback_memory.first = 256;
     c->name = arena_str(&c->memory, item->name);
     c->uid = arena_str(&c->memory, m->uid);
     c->backoff = (struct backoff){ .base = WRITE_BACKOFF_BASE, .max = WRITE_BACKOFF_MAX };
@@ -33,21 +34,29 @@ struct tracked_request *tracked_new(struct requests *r, struct store_item *item)
     return c;
 }
 
-void tracked_end_safety(struct tracked_request *c)
+static void tracked_end_safety(struct tracked_request *c)
 {
     list_del(&c->pause_link);
     safety_free(STEAL(c->safety));
 }
 
-/* Ends what goes on by itself. What is on the server stays there. */
+void tracked_stop_work(struct tracked_request *c)
+{
+    request_write_cancel(c);
+    prepare_free(STEAL(c->prepare));
+    tracked_end_safety(c);
+    c->check = PHASE_CHECK_NONE;
+    list_del(&c->write_link);
+    if (prioqueue_inside(&c->wake)) {
+        prioqueue_take(&c->r->wake_queue, &c->wake);
+    }
+}
+
+/* Ends all that goes on by itself. What is on the server stays there. */
 static void tracked_stop(struct tracked_request *c)
 {
-    prepare_free(STEAL(c->prepare));
-    arena_reset(&c->prepare_memory);
+    tracked_stop_work(c);
     prepare_undo_free(STEAL(c->undo));
-    tracked_end_safety(c);
-    c->undo_done = false;
-    c->check = PHASE_CHECK_NONE;
     ask_free(STEAL(c->ask));
     c->asked = (struct ask_spec){ 0 };
 }
@@ -55,11 +64,6 @@ static void tracked_stop(struct tracked_request *c)
 void tracked_reset(struct tracked_request *c)
 {
     tracked_stop(c);
-    request_write_cancel(c);
-    if (prioqueue_inside(&c->wake)) {
-        prioqueue_take(&c->r->wake_queue, &c->wake);
-    }
-    list_del(&c->write_link);
     c->releasing = false;
     c->maybe_cordoned = false;
     c->approved_by_us = false;
@@ -68,8 +72,7 @@ void tracked_reset(struct tracked_request *c)
     c->pause_until = 0;
     c->timer_start = 0;
     buf_reset(&c->target_uid);
-    const struct maintenance_request *m = c->item == NULL ? NULL : tracked_object(c);
-    if (m != NULL) {
+    if (c->item != NULL) {
         tracked_on_change(c, NULL);
     }
 }
@@ -77,11 +80,6 @@ void tracked_reset(struct tracked_request *c)
 void tracked_free(struct tracked_request *c)
 {
     tracked_stop(c);
-    request_write_cancel(c);
-    if (prioqueue_inside(&c->wake)) {
-        prioqueue_take(&c->r->wake_queue, &c->wake);
-    }
-    list_del(&c->write_link);
     list_del(&c->dirty);
     list_del(&c->link);
     if (c->item != NULL) {
@@ -91,11 +89,9 @@ void tracked_free(struct tracked_request *c)
         (void)map_del(&c->r->by_uid, c->uid); /* it is there */
     }
     buf_done(&c->check_error);
-    buf_done(&c->rollback_reason);
-    buf_done(&c->rollback_message);
     buf_done(&c->target_uid);
     buf_done(&c->events);
-    arena_done(&c->prepare_memory);
+    arena_done(&c->rollback_memory);
     arena_done(&c->memory);
     alloc_free(c);
 }
@@ -157,7 +153,6 @@ static void tracked_drop_grant(struct tracked_request *c, bool failed)
 {
     struct requests *r = c->r;
     c->releasing = c->ask != NULL;
-    c->approved_by_us = false;
     c->rollback = (struct phase_rollback){ 0 };
     buf_reset(&c->target_uid);
     if (failed) {
@@ -173,9 +168,8 @@ static void tracked_drop_grant(struct tracked_request *c, bool failed)
 void tracked_on_change(struct tracked_request *c, const struct maintenance_request *before)
 {
     const struct maintenance_request *m = tracked_object(c);
-    if (m->type_known && m->target.n > 0 && !c->target_known) {
-        c->target_known = true; /* neither changes once it is set */
-        c->type = m->type;
+    if (m->type_known && m->target.n > 0 && c->target.n == 0) {
+        c->type = m->type; /* nor does the type change once it is set */
         c->namespace = arena_str(&c->memory, m->namespace);
         c->target = arena_str(&c->memory, m->target);
     }
@@ -209,7 +203,7 @@ void tracked_on_change(struct tracked_request *c, const struct maintenance_reque
 
 bool tracked_node_marked(const struct tracked_request *c)
 {
-    if (!c->target_known || c->type != TARGET_NODE) {
+    if (c->target.n == 0 || c->type != TARGET_NODE) {
         return false;
     }
     const struct node *node = requests_node(c->r, c->target);
@@ -261,7 +255,7 @@ static void tracked_read_ask(struct tracked_request *c, struct phase_facts *f)
 
 static void tracked_read_target(struct tracked_request *c, struct phase_facts *f)
 {
-    if (!c->target_known || c->type != TARGET_NODE) {
+    if (c->target.n == 0 || c->type != TARGET_NODE) {
         return;
     }
     const struct node *node = requests_node(c->r, c->target);
@@ -398,7 +392,6 @@ static void tracked_update_prepare(struct tracked_request *c, bool wanted,
     const struct maintenance_request *m = tracked_object(c);
     if (!wanted) {
         prepare_free(STEAL(c->prepare));
-        arena_reset(&c->prepare_memory);
         return;
     }
     if (c->prepare != NULL || c->undo != NULL || f->ask.stage != ASK_HELD) {
@@ -412,24 +405,16 @@ static void tracked_update_prepare(struct tracked_request *c, bool wanted,
         .step = phase_prepare_step(m->status.step),
         .step_time = m->status.step_time,
     };
-    ask_options(c->ask, &c->prepare_memory, &spec.options);
+    ask_options(c->ask, &c->r->tmp, &spec.options);
     c->maybe_cordoned = true;
     c->prepare = prepare_new(c->r->preparer, &spec, tracked_on_event, c);
     tracked_mark_dirty(c); /* what it says at once */
 }
 
-static void tracked_on_undone(void *ctx)
-{
-    struct tracked_request *c = ctx;
-    c->undo_done = true;
-    tracked_mark_dirty(c);
-}
-
 void tracked_finish_undo(struct tracked_request *c)
 {
-    if (c->undo_done) {
+    if (prepare_undo_is_done(c->undo)) {
         prepare_undo_free(STEAL(c->undo));
-        c->undo_done = false;
         c->maybe_cordoned = false;
     }
 }
@@ -437,7 +422,7 @@ void tracked_finish_undo(struct tracked_request *c)
 void tracked_undo(struct tracked_request *c, bool uncordon)
 {
     if (c->undo == NULL) {
-        c->undo = prepare_undo(c->r->preparer, c->uid, c->target, uncordon, tracked_on_undone, c);
+        c->undo = prepare_undo(c->r->preparer, c->uid, c->target, uncordon, tracked_on_event, c);
     }
 }
 
@@ -502,13 +487,10 @@ static void tracked_keep_rollback(struct tracked_request *c, const struct phase_
     if (!rollback->wanted || c->rollback.wanted) {
         return;
     }
-    buf_reset(&c->rollback_reason);
-    buf_reset(&c->rollback_message);
-    buf_add(&c->rollback_reason, rollback->reason);
-    buf_add(&c->rollback_message, rollback->message);
+    arena_reset(&c->rollback_memory);
     c->rollback = *rollback;
-    c->rollback.reason = buf_str(&c->rollback_reason);
-    c->rollback.message = buf_str(&c->rollback_message);
+    c->rollback.reason = arena_str(&c->rollback_memory, rollback->reason);
+    c->rollback.message = arena_str(&c->rollback_memory, rollback->message);
 }
 
 void tracked_step(struct tracked_request *c)
@@ -523,7 +505,6 @@ void tracked_step(struct tracked_request *c)
     request_write_send(c, &plan);
     /* Texts of the plan may be the preparation's or the ask's own: they are used up by now. */
     if (passed || (c->check == PHASE_CHECK_FAILED && plan.rollback.wanted)) {
-        tracked_keep_rollback(c, &plan.rollback);
         c->check = PHASE_CHECK_NONE; /* it was good for that one write */
         if (passed) {
             tracked_end_safety(c);
@@ -545,7 +526,7 @@ void tracked_step(struct tracked_request *c)
     }
     if (plan.ask == PHASE_ASK_RELEASE) {
         (void)tracked_end_ask(c); /* what is left of it comes back here */
-    } else if (plan.ask != PHASE_ASK_AS_IS && c->target_known) {
+    } else if (plan.ask != PHASE_ASK_AS_IS && c->target.n > 0) {
         tracked_update_ask(c, &plan);
     }
     if (plan.next != USEC_NEVER) {
