@@ -416,7 +416,6 @@ static void decide_expire(struct phase_decision *l)
         return;
     }
     l->s->phase = MR_PHASE_EXPIRED;
-    l->p->release = true;
     phase_say(l, STR("InProgressTimeout"),
               STR("the actor has not finished in time; its place is free for others"));
     phase_condition(l, COND_TIMED_OUT, COND_TRUE, STR("InProgressTimeout"),

@@ -97,7 +97,6 @@ struct phase_plan {
     bool uncordon;                  /* or only the mark, if not */
     bool delete_object;             /* the object has outlived its use */
     struct phase_rollback rollback; /* to be remembered */
-    bool release; /* when the status is written, what is held belongs to a grant that is over */
     /* Told when the status, or the state when only that is written, is on the server. */
     struct phase_event events[PHASE_EVENTS_MAX];
     uint32_t event_n;

@@ -154,7 +154,6 @@ void phase_end(struct phase_decision *l, enum mrequest_result result, struct str
     l->s->deadline = 0;
     l->s->position = 0;
     l->s->finished = phase_second_of(l->f->now);
-    l->p->release = true;
     phase_say(l, reason, message);
     phase_event(l, rejected, rejected ? STR("MaintenanceRejected") : STR("MaintenanceCompleted"),
                 message);
@@ -197,7 +196,6 @@ void phase_requeue(struct phase_decision *l, const struct phase_rollback *why)
     phase_clear_grant(l);
     l->s->phase = MR_PHASE_PENDING;
     l->s->position = 0;
-    l->p->release = true;
     l->p->ask = PHASE_ASK_AS_IS;
     phase_say(l, why->reason, why->message);
     phase_condition(l, why->by, COND_FALSE, why->reason, why->message);

@@ -104,7 +104,6 @@ static inline void check_requeued(const struct phase_fixture *d)
     CHECK_EQ(d->p.status.reserved, 0);
     CHECK_EQ(d->p.status.deadline, 0);
     CHECK_EQ(d->p.status.limit_n, 0);
-    CHECK(d->p.release);
     CHECK(d->p.ask == PHASE_ASK_AS_IS || d->p.ask == PHASE_ASK_RELEASE);
 }
 

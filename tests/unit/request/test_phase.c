@@ -293,7 +293,6 @@ TEST(e6_the_last_rejection_allowed_closes_the_request)
     CHECK_EQ(d.p.status.result, MR_RESULT_REJECTED);
     CHECK_EQ(d.p.status.rejections, 3);
     CHECK_EQ(d.p.status.finished, LATER);
-    CHECK(d.p.release);
     check_event(&d, "MaintenanceRejected");
     /* The state follows: nobody could have begun. */
     d.m.status = d.p.status;
@@ -382,7 +381,6 @@ TEST(e9_completed_from_each_phase)
         CHECK_EQ(d.p.status.result, cases[i].result);
         CHECK_EQ(d.p.status.finished, LATER);
         CHECK_EQ(d.p.state, MR_STATE_ABSENT);
-        CHECK(d.p.release);
         check_event(&d, "MaintenanceCompleted");
     }
     check_case(-1);
@@ -410,7 +408,6 @@ TEST(e9_work_that_has_failed_ends_as_failed)
         CHECK_EQ(d.p.status.phase, MR_PHASE_COMPLETED);
         CHECK_EQ(d.p.status.result, cases[i].result);
         CHECK_STR(d.p.status.reason, mrequest_result_name(cases[i].result).p);
-        CHECK(d.p.release);
     }
     check_case(-1);
 }
@@ -604,7 +601,7 @@ TEST(e11_an_approval_during_the_preparation_is_checked_now)
     CHECK_EQ(d.p.state, MR_STATE_PENDING);
     CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING);
     CHECK(d.p.rollback.wanted);
-    CHECK(!d.p.undo && !d.p.release);
+    CHECK(!d.p.undo);
     d.f.rollback = d.p.rollback;
     d.m.state = MR_STATE_PENDING;
     phase_fixture_decide(&d);
