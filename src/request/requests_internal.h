@@ -191,5 +191,3 @@ void requests_metrics_done(struct requests *r);
 /* A change that has arrived on the server, for the numbers. */
 void requests_metrics_note(struct requests *r, const struct maintenance_request *before,
                            const struct maintenance_request *now);
-/* For the legacy event: how many grants the tightest of the limits allows. */
-uint32_t requests_tightest_limit(const struct requests *r, const struct ask_view *view);

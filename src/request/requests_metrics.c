@@ -1,7 +1,9 @@
+/*
+ * The Prometheus metrics of MaintenanceRequests: how many are in which phase, how they end, and how
+ * long they wait and are prepared.
+ */
 #include "base/metric.h"
 #include "request/requests_internal.h"
-
-#include <stdlib.h>
 
 static const double seconds_buckets[] = { 0.1, 0.5,  1,    5,     10,    30,   60,
                                           300, 1800, 3600, 14400, 43200, 86400 };
@@ -113,140 +115,5 @@ void requests_metrics_note(struct requests *r, const struct maintenance_request 
     if (mrequest_phase_ended(s->phase)) {
         struct str result = mrequest_result_name(s->result);
         metric_add(metric_series(r->metrics.ends, &result), 1);
-    }
-}
-
-/* ── the tightest limit ────────────────────────────────────────────────────────────────────── */
-
-struct tightest_limit {
-    const struct ask_view *view;
-    uint32_t limit;
-};
-
-static bool tightest_limit_visit(void *ctx, const struct arbiter_limit *limit)
-{
-    struct tightest_limit *t = ctx;
-    for (uint32_t i = 0; i < t->view->limit_n; i++) {
-        if (str_eq(t->view->limits[i], limit->name)) {
-            t->limit = MIN(t->limit, limit->limit);
-        }
-    }
-    return true;
-}
-
-uint32_t requests_tightest_limit(const struct requests *r, const struct ask_view *view)
-{
-    struct tightest_limit t = { .view = view, .limit = UINT32_MAX };
-    if (view->limit_n > 0) {
-        CLEANUP(arena_done)
-        struct arena tmp = { 0 };
-        arbiter_each_limit(r->config.arbiter, &tmp, tightest_limit_visit, &t);
-    }
-    return t.limit;
-}
-
-/* ── for people ────────────────────────────────────────────────────────────────────────────── */
-
-uint64_t requests_turns(const struct requests *r)
-{
-    return r->turns;
-}
-
-uint32_t requests_count(const struct requests *r)
-{
-    return store_count(&r->objects.store);
-}
-
-static bool tracked_is_queued(const struct tracked_request *c)
-{
-    const struct maintenance_request *m = c->item->object;
-    return m->status.phase <= MR_PHASE_PENDING && c->ask != NULL;
-}
-
-/* Those in the queue as the arbiter serves them, then the others by name. */
-static int tracked_order(const void *left, const void *right)
-{
-    const struct tracked_request *a = *(const struct tracked_request *const *)left;
-    const struct tracked_request *b = *(const struct tracked_request *const *)right;
-    bool queued = tracked_is_queued(a);
-    if (queued != tracked_is_queued(b)) {
-        return queued ? -1 : 1;
-    }
-    if (queued && a->asked.last != b->asked.last) {
-        return a->asked.last ? 1 : -1;
-    }
-    if (queued && a->asked.priority != b->asked.priority) {
-        return a->asked.priority > b->asked.priority ? -1 : 1;
-    }
-    if (queued && a->asked.since != b->asked.since) {
-        return a->asked.since < b->asked.since ? -1 : 1;
-    }
-    return queued ? str_cmp(a->uid, b->uid) : str_cmp(a->name, b->name);
-}
-
-static void tracked_view(const struct tracked_request *c, struct requests_view *ret)
-{
-    const struct maintenance_request *m = c->item->object;
-    const struct mrequest_status *s = &m->status;
-    *ret = (struct requests_view){
-        .name = c->name,
-        .uid = c->uid,
-        .client = m->client,
-        .type = m->type,
-        .namespace = m->namespace,
-        .target = m->target,
-        .state = m->state == MR_STATE_ABSENT ? mrequest_state_name(MR_STATE_PENDING)
-                                             : mrequest_state_name(m->state),
-        .phase = mrequest_phase_name(s->phase == MR_PHASE_ABSENT ? MR_PHASE_PENDING : s->phase),
-        .step = mrequest_step_name(s->step),
-        .reason = s->reason,
-        .message = s->message,
-        .position = s->position,
-        .priority = m->priority,
-        .waits = s->phase <= MR_PHASE_PENDING && m->state <= MR_STATE_PENDING,
-        .last = !tracked_is_queued(c) || c->asked.last,
-        .ended = mrequest_phase_ended(s->phase),
-        .since = mrequest_status_since(s) > 0 ? mrequest_status_since(s) : m->created,
-        .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
-        .next = USEC_NEVER,
-        .limits = s->limits,
-        .limit_n = s->limit_n,
-    };
-    if (!tracked_is_queued(c)) {
-        return;
-    }
-    /* Of those that wait, what the arbiter says now is newer than what was written. */
-    struct ask_view view;
-    ask_view(c->ask, &view);
-    if (view.stage == ASK_WAITING && view.message.n > 0) {
-        ret->reason = view.reason;
-        ret->message = view.message;
-        ret->position = view.position;
-        ret->next = view.next;
-        ret->limits = view.limits;
-        ret->limit_n = view.limit_n;
-        ret->limit = view.limit;
-        ret->blocker = view.blocker;
-    }
-}
-
-void requests_each(const struct requests *r, struct arena *out,
-                   bool (*fn)(void *ctx, const struct requests_view *view), void *ctx)
-{
-    uint32_t n = 0;
-    const struct tracked_request **tracked =
-        ARENA_ARRAY(out, const struct tracked_request *, store_count(&r->objects.store));
-    LIST_EACH (&r->tracked, link) {
-        tracked[n++] = CONTAINER_OF(link, struct tracked_request, link);
-    }
-    if (n > 0) {
-        qsort(tracked, n, sizeof(tracked[0]), tracked_order);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        struct requests_view view;
-        tracked_view(tracked[i], &view);
-        if (!fn(ctx, &view)) {
-            return;
-        }
     }
 }

@@ -227,6 +227,34 @@ static usec_t tracked_elapsed(struct tracked_request *c, const struct maintenanc
     return start == 0 ? 0 : (c->timer_elapsed + (now - c->timer_now)) * speed;
 }
 
+struct tightest_limit {
+    const struct ask_view *view;
+    uint32_t limit;
+};
+
+static bool tightest_limit_visit(void *ctx, const struct arbiter_limit *limit)
+{
+    struct tightest_limit *t = ctx;
+    for (uint32_t i = 0; i < t->view->limit_n; i++) {
+        if (str_eq(t->view->limits[i], limit->name)) {
+            t->limit = MIN(t->limit, limit->limit);
+        }
+    }
+    return true;
+}
+
+/* For the legacy event: how many grants the tightest of the limits allows. */
+static uint32_t requests_tightest_limit(const struct requests *r, const struct ask_view *view)
+{
+    struct tightest_limit t = { .view = view, .limit = UINT32_MAX };
+    if (view->limit_n > 0) {
+        CLEANUP(arena_done)
+        struct arena tmp = { 0 };
+        arbiter_each_limit(r->config.arbiter, &tmp, tightest_limit_visit, &t);
+    }
+    return t.limit;
+}
+
 static void tracked_read_ask(struct tracked_request *c, struct phase_facts *f)
 {
     struct requests *r = c->r;
