@@ -337,7 +337,8 @@ static bool time_limit_over(struct phase_decision *l, uint32_t seconds)
     return false;
 }
 
-/* The limits may have changed under a grant: what the status says of them follows. */
+/* The limits may have changed under a grant: what the status says of them follows. A time limit
+ * that had run out and was extended has not run out any more. */
 static void update_limits(struct phase_decision *l, usec_t begin, uint32_t seconds)
 {
     if (phase_ask_held(l->f)) {
@@ -345,6 +346,10 @@ static void update_limits(struct phase_decision *l, usec_t begin, uint32_t secon
     }
     if (l->f->options_known) {
         l->s->deadline = seconds > 0 ? begin + SECONDS(seconds) : 0;
+        if (phase_is_true(&l->m->status, COND_TIMED_OUT)) {
+            phase_condition(l, COND_TIMED_OUT, COND_FALSE, STR("Extended"),
+                            STR("the time limit was changed"));
+        }
     }
 }
 
@@ -400,10 +405,6 @@ static void decide_approved(struct phase_decision *l)
         }
     } else {
         update_limits(l, l->m->status.approved, f->options.approved_s);
-        if (timed_out && f->options_known) {
-            phase_condition(l, COND_TIMED_OUT, COND_FALSE, STR("Extended"),
-                            STR("the time limit was changed"));
-        }
     }
 }
 
@@ -474,10 +475,6 @@ static void decide_in_progress(struct phase_decision *l)
         decide_in_progress_timeout(l, timed_out);
     } else {
         update_limits(l, l->m->status.in_progress, f->options.in_progress_s);
-        if (timed_out && f->options_known) {
-            phase_condition(l, COND_TIMED_OUT, COND_FALSE, STR("Extended"),
-                            STR("the time limit was changed"));
-        }
     }
 }
 
