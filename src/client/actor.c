@@ -1,3 +1,5 @@
+/* The calls of an actor: live reads, one watch while it waits, and writes that bear being repeated.
+ */
 #include "client/actor.h"
 
 #include "format/label_syntax.h"
@@ -231,7 +233,7 @@ static uint32_t actor_next_number(const struct maintenance_request *requests, ui
     return highest + 1;
 }
 
-/* 0 when somebody has the name already: `*ret_made` tells. */
+/* `*ret_made` is false, and the answer 0, when the name is taken. */
 static int actor_create(struct actor *a, const struct mrequest_new *new, struct arena *out,
                         struct maintenance_request *ret, bool *ret_made, struct err *err)
 {
@@ -362,11 +364,11 @@ struct actor_wait_state {
     struct actor *actor;
     struct str name; /* borrowed, as the uid: from whoever waits */
     struct str uid;
-    const struct jval *object; /* as it was read last; lives until the next look */
-    enum mrequest_phase phase; /* last told */
+    const struct jval *object; /* as it was read last; lives until the next read */
+    enum mrequest_phase phase; /* last reported */
     struct str reason;
     struct str message;
-    struct arena reported; /* keeps them */
+    struct arena reported; /* of these texts */
 };
 
 static void actor_report_progress(struct actor_wait_state *f, const struct maintenance_request *r)
@@ -384,7 +386,8 @@ static void actor_report_progress(struct actor_wait_state *f, const struct maint
     f->actor->on_progress(f->actor->ctx, r);
 }
 
-/* Whatever is not a request that still waits is looked at again by a live read. */
+/* A request that does not wait any more, and whatever else comes, ends the watch: a live read
+ * follows. */
 static bool actor_on_line(void *ctx, struct str line)
 {
     struct actor_wait_state *f = ctx;
@@ -475,7 +478,7 @@ static int actor_poll_with_retries(struct actor_wait_state *f, usec_t until,
 int actor_wait(struct actor *a, usec_t until, struct arena *out, struct maintenance_request *r,
                struct err *err)
 {
-    /* A wait may take weeks: what each look brings lives until the next one. */
+    /* A wait may take weeks: what one read brings lives until the next one. */
     CLEANUP(arena_done)
     struct arena poll_memory = { 0 };
     struct actor_wait_state f = { .actor = a, .name = r->name, .uid = r->uid };

@@ -3,7 +3,7 @@
  *
  * The four steps of every actor: ask, wait until the state is Approved, have InProgress
  * acknowledged before the target is touched, report Completed. The calls are those of the original
- * client library, with its words for what is wrong; they differ where its way loses requests: a
+ * client library, with its error texts; they differ where its way loses requests: a
  * target need exist only when it is asked for, lookups are live, names follow from who asks for
  * what, a request without a state is Pending, and a write that lost a race is decided again.
  *
@@ -64,7 +64,7 @@ int actor_update(struct actor *a, const struct request_target *target, enum mreq
                  struct err *err);
 
 /* Ends a request of whomever, by name: completes what is Approved or InProgress, or withdraws what
- * is Pending or Approved. `exit_code` tells how the work went; empty = nothing to tell. */
+ * is Pending or Approved. `exit_code` is that of the work; empty = none. */
 NODISCARD
 int actor_complete(struct actor *a, struct str name, struct str exit_code, struct err *err);
 NODISCARD

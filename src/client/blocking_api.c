@@ -1,12 +1,14 @@
+/* Turns the loop until an answer, a line of a watch or a time has come. */
 #include "client/blocking_api.h"
 
 #include "kube/retry.h"
 
 #define RETRY_WAIT_BASE MSECONDS(200)
 #define RETRY_WAIT_MAX SECONDS(5)
-#define SILENCE_MAX SECONDS(150)       /* bookmarks come every minute; a dead peer sends none */
-#define LEAVING_CHECK_EVERY SECONDS(1) /* a signal ends a turn by itself; this is for the others   \
-                                        */
+#define SILENCE_MAX SECONDS(150) /* bookmarks come every minute; a dead peer sends none */
+#define LEAVING_CHECK_EVERY                                                                        \
+    SECONDS(1) /* a signal ends a turn by itself; this is for the others                           \
+                */
 
 static bool blocking_api_leaving(const struct blocking_api *t)
 {

@@ -1,10 +1,10 @@
 /*
- * blocking_api: one question to an API server, and waiting for its answer.
+ * blocking_api: sends one request to an API server and waits for the answer.
  *
- * Everything else in this house never waits; this is for programs that have nothing else to do: a
+ * All other code never blocks; this is for programs that have nothing else to do: a
  * command line, an actor's main thread. A call turns the loop it is given until it is over, so
  * nothing runs behind the caller's back, and between calls nothing runs at all. What may pass
- * (no answer, 429, 5xx) is asked again for as long as `patience` says.
+ * (no answer, 429, 5xx) is asked again for as long as `retry_time` says.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ NODISCARD
 int blocking_api_send(struct blocking_api *t, const struct api_request *request, struct arena *out,
                       struct blocking_api_reply *ret, struct err *err);
 
-/* Looks at one line of a watch; true ends it. */
+/* Takes one line of a watch; true ends the watch. */
 typedef bool (*blocking_api_on_line)(void *ctx, struct str line);
 
 /* Follows a watch until a line ends it, or the stream does (both 0), or it is `until` (monotonic,

@@ -1,3 +1,4 @@
+/* Opens the loop and the cluster of a kubeconfig for a blocking client. */
 #include "client/client_session.h"
 
 #include "host/kubeconfig.h"

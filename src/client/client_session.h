@@ -1,5 +1,6 @@
 /*
- * client_session: the doors of a real machine for one blocking client: a loop, a cluster, a talk.
+ * client_session: what a blocking client needs on a real machine: a loop, a cluster and the
+ * blocking API on both.
  */
 #pragma once
 
@@ -12,7 +13,7 @@ struct client_session {
     struct cluster_access access;
     struct api *api;
     struct blocking_api blocking_api;
-    bool (*leaving)(void *ctx); /* the caller may set it; see talk.h */
+    bool (*leaving)(void *ctx); /* the caller may set it; see blocking_api.h */
     void *ctx;
 };
 
