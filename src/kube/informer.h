@@ -19,9 +19,7 @@ struct informer_config {
     void (*on_gone)(void *ctx, struct store_item *item);
     /* An object came, all are known, or what failed works again: time for a turn. May be NULL. */
     void (*on_update)(void *ctx);
-    /* A list begins, the first or a later one: until on_synced, objects may be missing. May be
-     * NULL.
-     */
+    /* A list begins: until on_synced, objects may be missing. May be NULL. */
     void (*on_list)(void *ctx);
     /* Called instead of on_update for the two special cases, where they are wanted. */
     void (*on_synced)(void *ctx); /* a whole list has been taken */

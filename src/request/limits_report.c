@@ -1,3 +1,4 @@
+/* Collects the report, finds out who waits for whom, and narrows it to one request or limit. */
 #include "request/limits_report.h"
 
 #include "base/map.h"
@@ -26,15 +27,15 @@ void limits_report_add_claim(struct limits_report *b, const struct limits_report
     b->claims[b->claim_n++] = *claim;
 }
 
-struct node_report_walk {
-    struct limits_report *limits_report;
+struct limits_report_walk {
+    struct limits_report *report;
     struct arena *out;
     bool ended;
 };
 
 static bool collect_limit(void *ctx, const struct arbiter_limit *l)
 {
-    const struct node_report_walk *walk = ctx;
+    const struct limits_report_walk *walk = ctx;
     struct limits_report_holder *holders =
         ARENA_ARRAY(walk->out, struct limits_report_holder, l->granted + 1);
     for (uint32_t i = 0; i < l->granted; i++) {
@@ -46,7 +47,7 @@ static bool collect_limit(void *ctx, const struct arbiter_limit *l)
                                                     .since = h->since == USEC_NEVER ? 0 : h->since,
                                                     .deadline = USEC_NEVER };
     }
-    limits_report_add_limit(walk->limits_report,
+    limits_report_add_limit(walk->report,
                             &(struct limits_report_limit){
                                 .name = l->name,
                                 .type = target_type_name(l->type),
@@ -81,11 +82,11 @@ static struct str full_name(struct str namespace, struct str name, struct arena 
 
 static bool collect_request(void *ctx, const struct requests_view *v)
 {
-    const struct node_report_walk *walk = ctx;
+    const struct limits_report_walk *walk = ctx;
     if (v->ended && !walk->ended) {
         return true;
     }
-    limits_report_add_claim(walk->limits_report,
+    limits_report_add_claim(walk->report,
                             &(struct limits_report_claim){
                                 .uid = v->uid,
                                 .name = v->name,
@@ -116,7 +117,7 @@ static bool collect_request(void *ctx, const struct requests_view *v)
 void limits_report_collect(struct limits_report *b, const struct arbiter *arbiter,
                            const struct requests *requests, bool ended, struct arena *out)
 {
-    struct node_report_walk walk = { .limits_report = b, .out = out, .ended = ended };
+    struct limits_report_walk walk = { .report = b, .out = out, .ended = ended };
     if (arbiter != NULL) {
         arbiter_each_limit(arbiter, out, collect_limit, &walk);
     }
@@ -125,7 +126,7 @@ void limits_report_collect(struct limits_report *b, const struct arbiter *arbite
     }
 }
 
-/* ── words ─────────────────────────────────────────────────────────────────────────────────── */
+/* ── texts ─────────────────────────────────────────────────────────────────────────────────── */
 
 struct str limits_report_limit_state(const struct limits_report_limit *l)
 {
@@ -181,7 +182,7 @@ static struct str count_text(uint32_t part, uint32_t all, const char *what, stru
                        : arena_printf(out, "%u of the %u %s", part, all, what);
 }
 
-/* What would make room under a full limit. */
+/* What has to happen before a full limit allows one more. */
 static struct str until_capacity(const struct limits_report_limit *l, struct arena *out)
 {
     if (l == NULL) {
@@ -268,8 +269,8 @@ static struct str until_text(const struct limits_report *b, const struct limits_
 
 /* ── bringing together ─────────────────────────────────────────────────────────────────────── */
 
-struct node_report_index {
-    struct limits_report *limits_report;
+struct limits_report_index {
+    struct limits_report *report;
     struct arena *out;
     struct map claims;  /* uid → struct limits_report_claim */
     struct map holders; /* uid → struct limits_report_holder */
@@ -285,11 +286,12 @@ static bool claim_has_limit(const struct limits_report_claim *c, struct str name
     return false;
 }
 
-/* Who is in a ledger and not among the claims: a profile's node, or a request nobody knows yet. */
-static void index_add_unlisted(struct node_report_index *index, const struct limits_report_limit *l,
+/* A holder that is not among the claims: a profile's node, or a request that is not known yet. */
+static void index_add_unlisted(struct limits_report_index *index,
+                               const struct limits_report_limit *l,
                                const struct limits_report_holder *h)
 {
-    struct limits_report *b = index->limits_report;
+    struct limits_report *b = index->report;
     struct str *limits = ARENA_ARRAY(index->out, struct str, b->limit_n);
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->limit_n; i++) {
@@ -315,10 +317,10 @@ static void index_add_unlisted(struct node_report_index *index, const struct lim
                             index->out);
 }
 
-/* A waiting claim can be in a ledger: on its way in or out. */
-static void index_holders(struct node_report_index *index)
+/* A waiting claim can be a holder: its reservation is being written or removed. */
+static void index_holders(struct limits_report_index *index)
 {
-    struct limits_report *b = index->limits_report;
+    struct limits_report *b = index->report;
     for (uint32_t i = 0; i < b->limit_n; i++) {
         for (uint32_t k = 0; k < b->limits[i].holder_n; k++) {
             struct limits_report_holder *h = &b->limits[i].holders[k];
@@ -335,8 +337,8 @@ static void index_holders(struct node_report_index *index)
     }
 }
 
-static const struct limits_report_holder *index_find_blocker(const struct node_report_index *index,
-                                                             struct str uid)
+static const struct limits_report_holder *
+index_find_blocker(const struct limits_report_index *index, struct str uid)
 {
     const struct limits_report_holder *h = uid.n > 0 ? map_find(&index->holders, uid) : NULL;
     const struct limits_report_claim *c = uid.n > 0 ? map_find(&index->claims, uid) : NULL;
@@ -355,15 +357,14 @@ static const struct limits_report_holder *index_find_blocker(const struct node_r
     return holder;
 }
 
-/* Where a claim was told without it: the limit that its reason must be about. */
-static const struct limits_report_limit *index_find_limit(const struct node_report_index *index,
+/* For a claim without the name of the limit that refuses it: the limit its reason fits. */
+static const struct limits_report_limit *index_find_limit(const struct limits_report_index *index,
                                                           const struct limits_report_claim *c)
 {
     bool full = str_eq(c->reason, STR("LimitReached"));
     bool paused = str_eq(c->reason, STR("Paused"));
     for (uint32_t i = 0; i < c->limit_n; i++) {
-        const struct limits_report_limit *l =
-            limits_report_find_limit(index->limits_report, c->limits[i]);
+        const struct limits_report_limit *l = limits_report_find_limit(index->report, c->limits[i]);
         if (l != NULL && ((full && l->room == 0) || (paused && l->paused))) {
             return l;
         }
@@ -382,8 +383,8 @@ static struct str oldest_holder(const struct limits_report_limit *l)
     return oldest != NULL ? oldest->uid : STR_NONE;
 }
 
-/* Whoever has nothing but the objects is not told who stands in whose way. */
-static void index_guess_blocker(const struct node_report_index *index,
+/* The objects alone do not say who waits for whom: it is guessed from the reason. */
+static void index_guess_blocker(const struct limits_report_index *index,
                                 struct limits_report_claim *c)
 {
     const struct limits_report_limit *l = c->limit.n == 0 ? index_find_limit(index, c) : NULL;
@@ -395,7 +396,7 @@ static void index_guess_blocker(const struct node_report_index *index,
     if (!str_eq(c->reason, STR("LimitReached")) && !str_eq(c->reason, STR("TargetBusy"))) {
         c->blocker_uid = STR_NONE;
     }
-    const struct limits_report *b = index->limits_report;
+    const struct limits_report *b = index->report;
     for (uint32_t i = 0; str_eq(c->reason, STR("TargetBusy")) && i < b->claim_n; i++) {
         const struct limits_report_claim *other = &b->claims[i];
         if (c->blocker_uid.n == 0 && !other->waits && !other->ended &&
@@ -405,7 +406,7 @@ static void index_guess_blocker(const struct node_report_index *index,
     }
 }
 
-/* Who does not say since when has come last. */
+/* A claim without a time is sorted last. */
 static usec_t claim_since(const struct limits_report_claim *c)
 {
     return c->since > 0 ? c->since : USEC_NEVER;
@@ -441,7 +442,7 @@ static int limit_order(const void *left, const void *right)
 
 void limits_report_finish(struct limits_report *b, struct arena *out)
 {
-    struct node_report_index index = { .limits_report = b, .out = out };
+    struct limits_report_index index = { .report = b, .out = out };
     map_init(&index.claims, 0, 0);
     map_init(&index.holders, 0, 0);
     if (b->limit_n > 0) {

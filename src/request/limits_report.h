@@ -1,12 +1,12 @@
 /*
  * limits_report: limits, what is held under them and who waits, as people see them.
  *
- * Made of what arbiter, requests and profiles tell, at one moment; or of the objects themselves,
- * by somebody who has nothing but an API server. Plain data and pure printers: the web view,
+ * Made from arbiter, requests and profiles by the controller; or from the objects alone, by the
+ * command line, which has nothing but an API server. Plain data and pure printers: the web view,
  * `drydock status`, `drydock limits` and `drydock explain` have one wording.
  *
- * A claim is a request, or a profile's step into maintenance: it waits, or it holds something.
- * Texts are borrowed from whoever told them.
+ * A claim (the word of the JSON) is a request, or a profile's step into maintenance: it waits, or
+ * it holds something. Texts are borrowed from where they come from.
  */
 #pragma once
 
@@ -76,8 +76,7 @@ struct limits_report_claim {
     const struct str *limits; /* that apply to it */
     uint32_t limit_n;
     struct str blocker_uid;
-    const struct limits_report_holder
-        *blocker; /* who stands in its way; NULL = nobody in particular */
+    const struct limits_report_holder *blocker; /* who it waits for; NULL = nobody in particular */
 };
 
 enum limits_report_about { LIMITS_REPORT_ALL, LIMITS_REPORT_REQUEST, LIMITS_REPORT_LIMIT };
@@ -102,9 +101,9 @@ void limits_report_add_limit(struct limits_report *b, const struct limits_report
                              struct arena *out);
 void limits_report_add_claim(struct limits_report *b, const struct limits_report_claim *claim,
                              struct arena *out);
-/* Once all is there: brings limits and claims together, finds out who stands in whose way and what
- * would help, and sorts: who waits in the order of the queue, then the others by target. Holders
- * nobody speaks for become claims of their own. */
+/* Once all is there: brings limits and claims together, finds out who waits for whom and what
+ * would help, and sorts: those that wait in the order of the queue, then the others by target.
+ * Holders without a claim get one. */
 void limits_report_finish(struct limits_report *b, struct arena *out);
 
 /* Leaves what is to be known about one request: its limits, itself first, then who comes before it
@@ -113,7 +112,7 @@ bool limits_report_only_request(struct limits_report *b, struct str name, struct
 /* The same for a limit: itself, and the claims that it concerns. */
 bool limits_report_only_limit(struct limits_report *b, struct str name);
 
-/* ── looking at it ─────────────────────────────────────────────────────────────────────────── */
+/* ── reading it ────────────────────────────────────────────────────────────────────────────── */
 
 /* "open", "full", "paused", "over-committed", "paused, over-committed", "not computed", "selects
  * nothing". */
@@ -124,7 +123,7 @@ bool limits_report_is_profile(struct str name);
 const struct limits_report_limit *limits_report_find_limit(const struct limits_report *b,
                                                            struct str name);
 
-/* At most so many claims, and holders of one limit; 0 = all. Their numbers are told in any case. */
+/* At most so many claims, and holders of one limit; 0 = all. The counts are of all of them. */
 void limits_report_print_json(const struct limits_report *b, uint32_t most, struct json_writer *w);
 /* 80 columns, or lines without end and nothing left out. */
 void limits_report_print_text(const struct limits_report *b, bool wide, struct buf *out);

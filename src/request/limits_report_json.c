@@ -1,3 +1,4 @@
+/* The report of limits as JSON, for the API and `-o json`. */
 #include "request/limits_report.h"
 
 static void print_holder(struct json_writer *w, const struct limits_report_holder *h)

@@ -1,3 +1,4 @@
+/* The report of limits as text for a terminal. */
 #include "base/humantime.h"
 #include "base/textwrap.h"
 #include "request/limits_report.h"

@@ -1,9 +1,9 @@
+/* The decision about a MaintenanceRequest: one function a phase. */
 #include "request/phase.h"
 
 #include "request/phase_steps.h"
 
-#define LEDGER_INIT_WAIT                                                                           \
-    SECONDS(1) /* until a limit that was just made says since when it is kept */
+#define LEDGER_INIT_WAIT SECONDS(1) /* until a new limit has its ledgerInitTime */
 
 usec_t phase_timer(const struct mrequest_status *status)
 {
@@ -49,13 +49,13 @@ static enum mrequest_step status_step(enum prepare_step step)
 
 /* ── Pending ───────────────────────────────────────────────────────────────────────────────── */
 
-/* It is in the queue, and why. */
+/* The request stays in the queue, and its status says why. */
 static void wait_in_queue(struct phase_decision *l)
 {
     const struct ask_view *ask = &l->f->ask;
     phase_wake_at(l, ask->next);
     if (ask->why == ASK_WHY_NONE || (ask->why == ASK_WHY_NOT_COMPUTED && ask->message.n == 0)) {
-        return; /* it has not been looked at yet */
+        return; /* the arbiter has not decided about it yet */
     }
     l->s->phase = MR_PHASE_PENDING;
     l->s->position = ask->position;
@@ -310,7 +310,7 @@ static void decide_preparing(struct phase_decision *l)
         return;
     }
     if (!phase_ask_held(f)) {
-        return; /* the books are being read, or cannot be read now */
+        return; /* the reservations are being read, or cannot be read now */
     }
     if (!approved) {
         continue_preparing(l);
@@ -323,7 +323,7 @@ static void decide_preparing(struct phase_decision *l)
 
 /* ── Approved, InProgress, Expired ─────────────────────────────────────────────────────────── */
 
-/* Whether a time limit has run out, and when to look otherwise. 0 = there is none. */
+/* Whether a time limit has run out; otherwise the request is decided again then. 0 = none. */
 static bool time_limit_over(struct phase_decision *l, uint32_t seconds)
 {
     if (seconds == 0 || !l->f->options_known) {

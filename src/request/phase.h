@@ -23,8 +23,8 @@ enum phase_check {
     PHASE_CHECK_FAILED,
 };
 
-/* Why a preparation is given up; remembered until the phase is written, because what told it is
- * gone by then. */
+/* Why a preparation is given up; remembered until the phase is written, because the preparation or
+ * check that said so may be gone by then. */
 struct phase_rollback {
     bool wanted;
     bool rejection;             /* it counts: back-off, maxRejections */
@@ -95,9 +95,9 @@ struct phase_plan {
     bool check;                     /* the double check should run */
     bool undo;                      /* the cordon should go before the status is written */
     bool uncordon;                  /* or only the mark, if not */
-    bool delete_object;             /* the object has outlived its use */
+    bool delete_object;             /* the object has outlived its time to live */
     struct phase_rollback rollback; /* to be remembered */
-    /* Told when the status, or the state when only that is written, is on the server. */
+    /* Sent when the status, or the state when only that is written, is on the server. */
     struct phase_event events[PHASE_EVENTS_MAX];
     uint32_t event_n;
     usec_t next; /* wall: when the answer could change by itself; USEC_NEVER */

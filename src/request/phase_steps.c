@@ -1,6 +1,7 @@
+/* What phase.c makes its decisions from: entering and leaving phases, conditions, Events. */
 #include "request/phase_steps.h"
 
-/* ── small words ───────────────────────────────────────────────────────────────────────────── */
+/* ── small helpers ─────────────────────────────────────────────────────────────────────────── */
 
 /* A text of at most `most` bytes, cut between characters: the schema refuses longer ones. */
 static struct str cut_text(struct str text, size_t most)
@@ -20,7 +21,6 @@ usec_t phase_second_of(usec_t wall)
     return wall / SECONDS(1) * SECONDS(1);
 }
 
-/* For what a time limit is counted from: never early, so never rounded down (R7). */
 usec_t phase_second_after(usec_t wall)
 {
     return phase_second_of(wall + SECONDS(1) - 1);
@@ -76,8 +76,6 @@ bool phase_ask_held(const struct phase_facts *f)
     return f->asked && f->ask.stage == ASK_HELD;
 }
 
-/* True when nothing of the preparation is on the node; otherwise asks for that, and the rest of the
- * plan waits: what was done under a grant is undone before anybody is told that it is over. */
 bool phase_undone(struct phase_decision *l, bool uncordon)
 {
     l->p->prepare = false;
@@ -113,7 +111,8 @@ static void phase_clear_grant(struct phase_decision *l)
     l->s->blocked_n = 0;
 }
 
-/* A number that is over never comes back: what others still take away of it is not this one's. */
+/* A number is used once, so what another controller still removes of an older grant does not touch
+ * this one. */
 void phase_number_grant(struct phase_decision *l)
 {
     if (l->f->grants_numbered && !mrequest_phase_granted(l->m->status.phase)) {
@@ -136,7 +135,6 @@ void phase_count_rejection(struct phase_decision *l, struct str reason)
     l->s->rejection_time = phase_timer_start(l);
 }
 
-/* One more rejection closes it. */
 bool phase_last_rejection(const struct phase_decision *l)
 {
     uint32_t most = l->f->options_known ? l->f->options.max_rejections : 0;
@@ -159,7 +157,6 @@ void phase_end(struct phase_decision *l, enum mrequest_result result, struct str
                 message);
 }
 
-/* The actor's last word, or ours. */
 void phase_undo_and_end(struct phase_decision *l, enum mrequest_result result, struct str reason,
                         struct str message)
 {
@@ -187,7 +184,6 @@ void phase_complete(struct phase_decision *l, enum mrequest_result result)
             : STR("the actor has reported that its work is done"));
 }
 
-/* Back into the queue, when nothing of the grant is left on the target. */
 void phase_requeue(struct phase_decision *l, const struct phase_rollback *why)
 {
     if (!phase_undone(l, /* uncordon= */ true)) {
@@ -213,8 +209,8 @@ void phase_requeue(struct phase_decision *l, const struct phase_rollback *why)
     }
 }
 
-/* A preparation that cannot go on. The state is still Pending: nobody was told anything, so the
- * phase may be written first. */
+/* The state is still Pending, so the actor has not been promised anything: the phase may be written
+ * first. */
 void phase_roll_back(struct phase_decision *l, const struct phase_rollback *why)
 {
     l->p->rollback = *why;

@@ -1,5 +1,5 @@
 /*
- * phase_steps: the sentences of which phase_decide makes its answer; only phase.c includes it.
+ * phase_steps: the steps of which phase_decide makes its plan; only phase.c includes it.
  *
  * Each writes into the plan what a request needs when it enters or leaves a phase. Pure, like all
  * that decides.
@@ -23,7 +23,8 @@ usec_t phase_second_after(usec_t wall);
 /* When a time limit begins that begins now: by no clock earlier than it does. */
 usec_t phase_timer_start(const struct phase_decision *l);
 
-bool phase_is_true(const struct mrequest_status *s, enum mrequest_cond_type type); /* it is True */
+bool phase_is_true(const struct mrequest_status *s,
+                   enum mrequest_cond_type type); /* the condition is True */
 bool phase_state_pending(enum mrequest_state state);
 bool phase_ask_held(const struct phase_facts *f);
 bool phase_prepares(const struct phase_decision *l);       /* there is something to prepare */
@@ -38,7 +39,7 @@ void phase_note_limits(struct phase_decision *l);
 void phase_count_rejection(struct phase_decision *l, struct str reason);
 
 /* True when nothing of the preparation is on the node; otherwise asks for that, and the rest of the
- * plan waits: what was done under a grant is undone before anybody is told that it is over. */
+ * plan waits: what was done under a grant is undone before the status says that it is over. */
 bool phase_undone(struct phase_decision *l, bool uncordon);
 
 void phase_number_grant(struct phase_decision *l);    /* it has a grant from now on */

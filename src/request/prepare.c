@@ -1,3 +1,4 @@
+/* The steps of a preparation and its undo. */
 #include "request/prepare.h"
 
 #include "base/alloc.h"
@@ -128,8 +129,8 @@ static void prepare_on_cordon(void *ctx, enum cordon_result end)
     prepare_schedule(q);
 }
 
-/* The cordon is no step that was done once, it holds in all of them: who lifts it while the node is
- * being emptied would have it filled again. */
+/* The cordon is kept through all steps: a node that somebody uncordons during the drain would fill
+ * again. */
 static void prepare_cordon(struct prepare *q)
 {
     if (prepare_wants_cordon(q) && q->action == NULL &&
@@ -147,7 +148,7 @@ static void prepare_cordon(struct prepare *q)
 }
 
 /* The node shows another cordon than the one we know of. The live read that begins every change of
- * a cordon tells which of the two is older. */
+ * a cordon shows which of the two is older. */
 static bool prepare_cordon_changed(const struct prepare *q, const struct node *node)
 {
     bool ours = cordon_is_ours(node_annotation(node, KEY_REQUEST_CORDON), q->spec.uid);
@@ -248,7 +249,7 @@ static bool prepare_step_is_over(const struct prepare *q, usec_t now)
 static bool prepare_step_cordon(struct prepare *q, usec_t now)
 {
     if (!prepare_is_cordoned(q) && prepare_step_is_over(q, now)) {
-        prepare_reject(q); /* without a cordon there is nothing to proceed with */
+        prepare_reject(q); /* without a cordon no later step makes sense */
     } else if (prepare_is_cordoned(q)) {
         prepare_next_step(q);
         return true;
@@ -279,7 +280,7 @@ static bool prepare_step_drain(struct prepare *q, usec_t now)
     } else if (q->drain != NULL) {
         drain_force(q->drain);
     } else {
-        prepare_reject(q); /* it could not even begin, and will not by force */
+        prepare_reject(q); /* the drain could not even begin */
     }
     return false;
 }
@@ -471,7 +472,7 @@ struct prepare *prepare_new(struct preparer *p, const struct prepare_spec *spec,
     list_add(&p->prepares, &q->link);
     loop_timer_init(&q->turn, p->config.client->loop, prepare_turn, q);
     prepare_enter_step(q, spec->step, spec->step_time > 0 ? spec->step_time : prepare_step_now(q));
-    (void)prepare_update_view(q); /* the first turn tells what is new since */
+    (void)prepare_update_view(q); /* the first turn reports what has changed since */
     prepare_schedule(q);
     return q;
 }

@@ -1,8 +1,8 @@
 /*
- * prepare: makes a node ready for the one who asked for it: cordon, drain, grace, volumes detached,
+ * prepare: makes a node ready for the actor of a request: cordon, drain, grace, volumes detached,
  * grace; and undoes the cordon afterwards.
  *
- * Level-triggered: begun again after a crash it looks at the node and goes on with what is missing.
+ * Level-triggered: begun again after a crash, it reads the node and goes on with what is missing.
  * Where a step began (for its time limit and its grace) comes from the request's status, so a new
  * leader goes on counting. Nothing is written but the node's cordon and its mark, by patches with a
  * resourceVersion; the caller keeps step and time in the request.
@@ -42,7 +42,7 @@ struct preparer_config {
 struct preparer *preparer_new(const struct preparer_config *config);
 /* Like a crash. Before `drains` are freed; not from on_change. Accepts NULL. */
 void preparer_free(struct preparer *p);
-/* A node has changed or is gone: preparations of it look again. */
+/* A node has changed or is gone: its preparations take a turn. */
 void preparer_on_node(struct preparer *p, const struct store_item *item, bool gone);
 
 struct prepare_spec {

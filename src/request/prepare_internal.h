@@ -1,5 +1,8 @@
 /*
  * prepare_internal: what the files of a preparation share.
+ *
+ *   prepare.c       the steps: cordon, drain, grace, volumes, grace; and the undo
+ *   prepare_view.c  what a preparation reports: status, messages and Events
  */
 #pragma once
 
@@ -9,7 +12,7 @@
 #include "request/volume_detach.h"
 #include "request/prepare.h"
 
-#define PREPARE_BLOCKED_MAX 5u /* names that status.preparation.blockedBy has room for */
+#define PREPARE_BLOCKED_MAX 5u /* entries of status.preparation.blockedBy, at most */
 
 struct preparer {
     struct preparer_config config;
@@ -33,26 +36,25 @@ struct prepare {
     usec_t step_time; /* wall */
     usec_t step_at;   /* the same by the monotonic clock, which alone counts from then on */
     bool rejected;
-    struct cordon *action; /* under way */
+    struct cordon *action; /* the cordon that is being made */
     enum cordon_result cordon;
-    bool cordon_differs; /* the node shows something else */
+    bool cordon_differs; /* the node shows something else than `cordon` */
     struct drain *drain;
     struct detach *detach;
-    /* What was shown last; texts in `shown`. */
+    /* What was reported last, and the memory of its texts. */
     struct arena texts;
     struct prepare_view view;
     struct str blocked[PREPARE_BLOCKED_MAX];
-    struct buf key;       /* of all that a change is told of */
-    struct buf event_key; /* what the last DrainBlocked was about */
+    struct buf key;       /* everything whose change is reported, as one text */
+    struct buf event_key; /* pod and cause of the last Event DrainBlocked */
 };
 
-/* How long the step may take, or takes; 0: no limit, or none at all. */
+/* The time limit of the step, or the length of a grace; 0: none. */
 usec_t prepare_step_limit(const struct prepare *q);
 
-/* The node carries the request that this one was made for, if there is one. */
+/* The node carries the request of the Machine that this request was made for, if there is one. */
 bool prepare_has_request(const struct prepare *q);
 
-/* prepare_update_view.c */
 /* Makes the view; true when it says something else than before. */
 bool prepare_update_view(struct prepare *q);
 /* An Event about the request. */

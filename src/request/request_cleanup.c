@@ -1,8 +1,13 @@
+/*
+ * What deleted MaintenanceRequests leave behind: the cordon of a request whose deletion was seen,
+ * and marks on nodes of requests that nobody knows, for which the server is asked first.
+ */
 #include "base/alloc.h"
 #include "request/requests_internal.h"
 
 #define LIVE_UIDS_PAGE 500
-#define LIVE_UIDS_EVERY SECONDS(10) /* between two looks: what is unknown may just be new */
+#define LIVE_UIDS_EVERY                                                                            \
+    SECONDS(10) /* between two lists: the watch may not have shown a new request yet */
 
 /* ── requests that are gone (E20) ──────────────────────────────────────────────────────────── */
 
@@ -81,7 +86,7 @@ static void unknown_mark_undo(struct requests *r, struct str uid, struct str nod
         prepare_undo(r->preparer, s->uid, s->node, /* uncordon= */ true, unknown_mark_on_undone, r);
 }
 
-/* All requests have been read from the server: what it does not have is gone. */
+/* All requests have been read from the server: a mark of any other is removed. */
 static void unknown_marks_undo_all(struct requests *r)
 {
     bool unsure = false;
@@ -92,7 +97,7 @@ static void unknown_marks_undo_all(struct requests *r)
             continue;
         }
         if (map_find(&r->live_uids, mark) != NULL) {
-            unsure = true; /* our watch is behind */
+            unsure = true; /* it exists: our watch is behind */
         } else {
             unknown_mark_undo(r, mark, item->name);
         }

@@ -1,11 +1,11 @@
-/* What is written to MaintenanceRequests: status, state and deletion; one write a request at a
- * time. */
+/* The writes to one MaintenanceRequest (status, state, deletion), one at a time, and what their
+ * answers mean. */
 #include "base/alloc.h"
 #include "format/json_writer.h"
 #include "base/metric.h"
 #include "request/requests_internal.h"
 
-#define DELETE_WATCH_WAIT SECONDS(5) /* the watch tells that it is gone */
+#define DELETE_WATCH_WAIT SECONDS(5) /* within that time the watch shows the deletion */
 #define REFUSED_FAILURES 4u          /* a refusal starts with a wait of some seconds */
 
 static const enum api_verb request_write_verbs[] = {
@@ -55,7 +55,7 @@ static void request_write_post(struct tracked_request *c, enum request_write kin
 
 /* ── what is written ───────────────────────────────────────────────────────────────────────── */
 
-/* Its resourceVersion; empty only where a known bug is built in. */
+/* The request's resourceVersion; empty only under a mutation of the tests. */
 static struct str request_write_version(const struct tracked_request *c, struct arena *out)
 {
     if (mutated(c->r->config.client->mutations, MUTATION_SKIP_RV)) {
@@ -121,7 +121,7 @@ static void request_write_keep_events(struct tracked_request *c, const struct ph
     }
 }
 
-/* How long what is only told to people may wait. */
+/* How long a write that only informs people may wait. */
 static usec_t request_write_info_interval(const struct mrequest_status *status)
 {
     if (status->phase == MR_PHASE_PREPARING) {
@@ -144,7 +144,7 @@ static enum write_urgency write_urgency(struct tracked_request *c, const struct 
         return WRITE_NOTHING;
     }
     if (m->status.phase == MR_PHASE_ABSENT && plan->status.phase == MR_PHASE_PENDING) {
-        return WRITE_INFO; /* its first word, which only says that it waits */
+        return WRITE_INFO; /* the first status, which only says that the request waits */
     }
     if (!mrequest_status_same_but_info(&plan->status, &m->status)) {
         return WRITE_SOON;
@@ -240,7 +240,7 @@ static void request_write_fail(struct tracked_request *c, enum retry_verdict ver
                                const struct err *err)
 {
     struct requests *r = c->r;
-    if (verdict != RETRY_ABSENT) { /* gone already: the watch says so in a moment */
+    if (verdict != RETRY_ABSENT) { /* deleted: the watch shows it soon */
         metric_add(r->metrics.errors, 1);
         log_warn(r->config.log, "Failed to write a MaintenanceRequest", KV_STR("request", c->name),
                  KV_ERR(err));
@@ -248,13 +248,13 @@ static void request_write_fail(struct tracked_request *c, enum retry_verdict ver
     if (verdict == RETRY_REFUSED) {
         c->backoff.failures = MAX(c->backoff.failures, REFUSED_FAILURES);
     }
-    c->reread = true; /* it may have gone through all the same */
+    c->reread = true; /* the write may have been done all the same */
     c->reread_at = 0;
     c->retry_at = loop_now(r->loop) + backoff_next(&c->backoff, loop_random(r->loop));
     tracked_wake_at(c, c->retry_at);
 }
 
-/* A field that the server's schema does not know is dropped without a word. */
+/* The server silently drops a field that its schema does not know. */
 static void request_write_check_grant_kept(const struct tracked_request *c,
                                            const struct jval *object)
 {
@@ -276,7 +276,7 @@ static void request_write_on_object(struct tracked_request *c, struct str body)
     const struct jval *object = NULL;
     struct err err = { 0 };
     int result = json_parse(body, 0, &tmp, &object, &err);
-    /* The answer to a deletion is the object as it was, or a Status: neither is news. */
+    /* The answer to a deletion is the object as it was, or a Status: nothing to learn. */
     if (result == 0 && c->kind != REQUEST_WRITE_DELETE) {
         result = store_learn(&r->objects.store, object, &err);
     }
@@ -303,7 +303,7 @@ static void request_write_on_conflict(struct tracked_request *c)
 {
     struct requests *r = c->r;
     metric_add(r->metrics.conflicts, 1);
-    /* The watch brings what we have not seen. Should it not, the object is read. */
+    /* The watch brings the newer version. If it does not, the object is read. */
     c->reread = true;
     if (c->item->version <= c->version) {
         store_await(c->item);

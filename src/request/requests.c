@@ -1,10 +1,12 @@
+/* All MaintenanceRequests: their watch, what nodes and the arbiter mean for them, and the turn. */
 #include "base/alloc.h"
 #include "request/requests_internal.h"
 
 #define REJECTIONS_MAX 10000u  /* remembered; far more than any cluster has in a day */
 #define REJECTION_KEPT DAYS(1) /* the longest back-off there is */
 
-/* When a client was last refused a target: a new request of it stands behind the others, too. */
+/* When a client was last refused a target. A new request of that client for that target queues
+ * behind the others, too. */
 struct rejection {
     usec_t at; /* wall */
 };
@@ -63,7 +65,7 @@ static void rejection_remember(struct requests *r, const struct maintenance_requ
             rejections_drop_before(r, requests_wall(r) - REJECTION_KEPT);
         }
         if (map_count(&r->rejected) >= REJECTIONS_MAX) {
-            return; /* it only costs the others their place before it */
+            return; /* forgotten: its next request does not queue last */
         }
         known = ALLOC_NEW(struct rejection);
         (void)map_put(&r->rejected, key, known); /* it was not there */
@@ -92,7 +94,7 @@ static void requests_on_change(void *ctx, struct store_item *item, const void *b
     struct tracked_request *c = item->extra;
     rejection_remember(r, m);
     if (c != NULL && !str_eq(c->uid, m->uid)) {
-        /* Deleted and made again between two looks: the old one is gone all the same. */
+        /* Deleted and created again before the watch showed it: the old request is gone. */
         item->extra = NULL;
         request_cleanup_begin(c);
         c = NULL;
@@ -109,10 +111,10 @@ static void requests_on_change(void *ctx, struct store_item *item, const void *b
     tracked_mark_dirty(c);
 }
 
-static void requests_tell_synced(struct requests *r, bool synced)
+static void requests_report_synced(struct requests *r, bool synced)
 {
-    if (r->synced_told != synced) {
-        r->synced_told = synced;
+    if (r->reported_synced != synced) {
+        r->reported_synced = synced;
         arbiter_owner_synced(r->config.arbiter, ASK_OF_REQUEST, synced);
     }
 }
@@ -121,7 +123,7 @@ static void requests_on_list(void *ctx)
 {
     struct requests *r = ctx;
     r->listed = false;
-    requests_tell_synced(r, false);
+    requests_report_synced(r, false);
 }
 
 static void requests_on_update(void *ctx)
@@ -177,7 +179,7 @@ void requests_on_node(struct requests *r, const struct store_item *item, const v
         tracked_mark_dirty(c);
     }
     if (gone || old == NULL || !str_eq(old->uid, now->uid)) {
-        /* It came, went or is another one: those that were granted it look again. */
+        /* The node came, went or was replaced: requests for it are decided again. */
         LIST_EACH (&r->tracked, link) {
             c = CONTAINER_OF(link, struct tracked_request, link);
             if (c->type == TARGET_NODE && str_eq(c->target, item->name)) {
@@ -219,7 +221,7 @@ static void requests_mark_all(struct requests *r)
 /* Somebody else may lead from now on: nothing is kept that would go on by itself. */
 static void requests_stop_acting(struct requests *r)
 {
-    requests_tell_synced(r, false);
+    requests_report_synced(r, false);
     LIST_EACH (&r->tracked, link) {
         tracked_reset(CONTAINER_OF(link, struct tracked_request, link));
     }
@@ -304,7 +306,7 @@ static void requests_on_turn(void *ctx)
             tracked_step(c);
         }
     }
-    requests_tell_synced(r, true);
+    requests_report_synced(r, true);
     unknown_marks_check(r);
 }
 
@@ -406,7 +408,7 @@ void requests_check(const struct requests *r)
         const struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, link);
         ASSERT(c->item != NULL && c->item->extra == c);
         ASSERT(map_find(&r->by_uid, c->uid) == c);
-        ASSERT(!(c->prepare != NULL && c->undo != NULL)); /* nothing is done and undone at once */
+        ASSERT(c->prepare == NULL || c->undo == NULL); /* never prepared and undone at once */
         ASSERT(!list_linked(&c->pause_link) || c->safety != NULL);
         calls += c->call != NULL ? 1 : 0;
         n++;

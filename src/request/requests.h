@@ -5,7 +5,8 @@
  * prepared (cordon, drain, volumes), everything is checked once more on live reads, and the state
  * becomes Approved. The actor works, reports InProgress and Completed, and the way back is walked:
  * undo, status, reservations, lock. Everything is level-triggered: what a request needs next
- * follows from the object, the books and the time, so a crash between any two steps loses nothing.
+ * follows from the object, the reservations and the time, so a crash between two steps loses
+ * nothing.
  */
 #pragma once
 
@@ -33,11 +34,11 @@ struct requests_config {
 
 struct requests *requests_new(const struct requests_config *config);
 void requests_free(struct requests *r); /* like a crash; accepts NULL */
-void requests_wake(struct requests *r); /* what may_act says has changed */
+void requests_wake(struct requests *r); /* may_act answers something else now */
 /* A node is new, has changed or goes. */
 void requests_on_node(struct requests *r, const struct store_item *item, const void *before,
                       bool gone);
-/* The arbiter has had a turn: what refused a request may not do so any more. */
+/* The arbiter has had a turn: a safety check that refused a request may pass now. */
 void requests_on_arbiter_turn(struct requests *r);
 /* Whether a node carries the mark of that request: its cordon is still to be lifted. */
 bool requests_node_has_mark(const struct requests *r, struct str uid);
@@ -59,7 +60,7 @@ struct requests_view {
     uint32_t position;
     int32_t priority;
     bool waits;      /* Pending */
-    bool last;       /* then: it is not in the queue now, or behind all others in it */
+    bool last;       /* then: it is not in the queue now, or is behind all others */
     bool ended;      /* Completed or Rejected */
     usec_t since;    /* wall: since when it is in this phase */
     usec_t deadline; /* wall; USEC_NEVER = none */
@@ -67,9 +68,9 @@ struct requests_view {
     const struct str *limits;
     uint32_t limit_n;
     struct str limit;   /* the one that refuses; empty = none does */
-    struct str blocker; /* uid of whoever stands in its way, as the arbiter's ask_view */
+    struct str blocker; /* uid of the request or node it waits for, as in the arbiter's ask_view */
 };
-/* Counts its turns: as long as it is the same, so is all that is told here. */
+/* Counts the turns: while the number is the same, so are the views. */
 uint64_t requests_turns(const struct requests *r);
 uint32_t requests_count(const struct requests *r);
 /* In queue order, then the rest by name. False stops the walk. */

@@ -1,11 +1,14 @@
 /*
- * requests_internal: what the files of the part share; nobody else includes it.
+ * requests_internal: what the files that serve MaintenanceRequests share.
  *
- *   part.c     its life: doors, observing, turns
- *   claim.c    one request: what is known of it, and doing what phase.h says
- *   letter.c   its writes, one at a time, and what their answers mean
- *   orphan.c   requests that are gone and nodes that carry the mark of such
- *   account.c   what others may see
+ *   requests.c          the watch of all requests, the turn, and the life of the module
+ *   tracked_request.c   one request: what is known of it, and doing what phase.h decides
+ *   request_write.c     the writes of one request, one at a time, and what their answers mean
+ *   request_cleanup.c   requests that were deleted, and nodes with the mark of an unknown request
+ *   requests_metrics.c  Prometheus metrics
+ *   requests_view.c     requests as people see them
+ *
+ * phase.h decides, prepare.h and safety_checks.h act on nodes; none of them includes this header.
  */
 #pragma once
 
@@ -17,15 +20,14 @@
 #include "request/safety_checks.h"
 
 #define REQUESTS_WRITES_MAX 32u      /* writes in flight; more only queue in the API server */
-#define REQUESTS_INFO_WRITES_MAX 16u /* of them, those that only tell people something */
+#define REQUESTS_INFO_WRITES_MAX 16u /* of them, those that only inform people */
 #define STATUS_EVERY SECONDS(10)
-#define STATUS_FAR_EVERY                                                                           \
-    SECONDS(60) /* for those far behind in the queue: nobody counts their steps */
+#define STATUS_FAR_EVERY SECONDS(60) /* for requests behind the first STATUS_NEAR of the queue */
 #define STATUS_NEAR 10u
-#define STATUS_STEPS_EVERY SECONDS(2) /* how often a preparation tells its numbers */
+#define STATUS_STEPS_EVERY SECONDS(2) /* how often the numbers of a preparation are written */
 #define CHECK_PAUSE_BASE SECONDS(5)   /* between a check that failed and the next ask */
 #define CHECK_PAUSE_MAX MINUTES(5)
-#define PAUSE_CHECK_EVERY SECONDS(1) /* between two looks whether that pause may end early */
+#define PAUSE_CHECK_EVERY SECONDS(1) /* whether that pause may end early */
 
 enum request_write {
     REQUEST_WRITE_NONE,
@@ -35,16 +37,17 @@ enum request_write {
     REQUEST_WRITE_REREAD
 };
 
-/* A request as the part keeps it; of one that is gone, until nothing of it is left. */
+/* A request as long as its object exists, and after that until its cordon and its reservations are
+ * gone. */
 struct tracked_request {
     struct requests *r;
-    struct list link;           /* in `claims` or `orphans` */
+    struct list link;           /* in `tracked` or `deleted` */
     struct list dirty;          /* in `dirty` */
-    struct list write_link;     /* in `writers` or `info_write_queue`: waits for the window */
-    struct prioqueue_item wake; /* in `waking` */
+    struct list write_link;     /* in `write_queue` or `info_write_queue` */
+    struct prioqueue_item wake; /* in `wake_queue` */
     usec_t wake_at;             /* monotonic */
     struct store_item *item;    /* borrowed; NULL: the object is gone */
-    struct arena memory;        /* of the texts here */
+    struct arena memory;        /* of the texts below */
     struct str name;
     struct str uid;
     struct str namespace;
@@ -53,32 +56,32 @@ struct tracked_request {
 
     struct ask *ask;
     struct ask_spec asked; /* texts: of `memory`, or constant */
-    bool releasing;
+    bool releasing;        /* the ask belongs to a grant that is over, and is given back */
     struct prepare *prepare;
     struct prepare_undo *undo;
     bool maybe_cordoned; /* a cordon of ours may be on the node, or on its way there */
-    bool uncordon;       /* what the limits said about it last */
+    bool uncordon;       /* what the limits said last: whether the cordon is lifted at the end */
     enum phase_check check;
-    struct safety_checks *safety; /* also one that has refused, while the claim is hopeful */
-    struct list pause_link;  /* in `hopeful`: pauses, and ends that when it hears that it may */
-    usec_t pause_checked_at; /* monotonic: when it was last looked at */
+    struct safety_checks *safety; /* under way; or refused, while the request is in `paused` */
+    struct list pause_link;       /* in `paused`: ends the pause early when the checks would pass */
+    usec_t pause_checked_at;      /* monotonic: when that was last checked */
     struct buf check_error;
     struct phase_rollback rollback;
     struct arena rollback_memory; /* of its texts */
     usec_t pause_until;           /* monotonic */
     struct backoff pause_backoff;
-    bool approved_by_us;
+    bool approved_by_us;   /* the state Approved on the server is our own write */
     struct buf target_uid; /* of the target that was granted; empty: none yet */
     usec_t timer_start;    /* wall, of the timer that `timer_…` measures */
-    usec_t timer_elapsed;  /* when it was first seen here */
-    usec_t timer_now;      /* monotonic, of that moment */
+    usec_t timer_elapsed;  /* how long the timer had run when it was first seen here */
+    usec_t timer_now;      /* monotonic: when it was first seen here */
 
     struct api_call *call;
     enum request_write kind;   /* of `call` */
     enum mrequest_state state; /* REQUEST_WRITE_STATE */
     uint32_t grant;            /* REQUEST_WRITE_STATUS */
-    uint64_t version;          /* that it is based on */
-    struct buf events;         /* to tell when it has arrived: warning, reason, note; a line each */
+    uint64_t version;          /* of the object that `call` is based on */
+    struct buf events;     /* Events to send when the write has arrived: warning, reason, note */
     bool reread;           /* read the object before the next write, unless something newer came */
     usec_t retry_at;       /* monotonic: nothing is sent before */
     usec_t reread_at;      /* monotonic: the watch has until then */
@@ -86,7 +89,7 @@ struct tracked_request {
     struct backoff backoff;
 };
 
-/* A node that carries the mark of a request nobody knows. */
+/* A node that carries the mark of a request that does not exist, while the mark is removed. */
 struct unknown_mark {
     struct list link;
     struct prepare_undo *undo;
@@ -121,7 +124,7 @@ struct requests {
     struct list info_write_queue;
     struct list unknown_marks;
     struct list paused;
-    struct map by_uid;   /* uid → struct tracked_request, orphans included */
+    struct map by_uid;   /* uid → struct tracked_request, deleted ones included */
     struct map rejected; /* client and target → struct rejection */
     struct prioqueue wake_queue;
     struct loop_timer turn;
@@ -130,13 +133,12 @@ struct requests {
     struct arena tmp; /* of the turn */
     struct buf path;
     struct buf body;
-    uint32_t in_flight;
-    bool acting;       /* may_act, as last seen */
-    bool listed;       /* since acting began or the last list */
-    bool crd_absent;   /* the CRD is not installed */
-    bool synced_told;  /* told to the arbiter */
-    bool prunes_grant; /* the server drops the numbers of grants: its CRD is older than this program
-                        */
+    uint32_t in_flight;   /* calls, the list of live uids included */
+    bool acting;          /* may_act, as last seen */
+    bool listed;          /* the last list has ended: all requests are known */
+    bool crd_absent;      /* the CRD is not installed */
+    bool reported_synced; /* to the arbiter */
+    bool prunes_grant;    /* the server's CRD is older than this program: grants have no numbers */
 
     bool unknown_mark_seen; /* a node carries a mark nobody knows */
     struct api_call *live_uids_call;
@@ -146,27 +148,27 @@ struct requests {
     struct requests_metrics metrics;
 };
 
-/* ── part.c ────────────────────────────────────────────────────────────────────────────────── */
+/* ── requests.c ────────────────────────────────────────────────────────────────────────────── */
 void requests_schedule(struct requests *r);
 usec_t requests_wall(const struct requests *r);
 const struct node *requests_node(const struct requests *r, struct str name);
 /* When the same client was last refused the same target; 0 = never. */
 usec_t requests_last_rejection(struct requests *r, const struct maintenance_request *m);
 
-/* ── claim.c ───────────────────────────────────────────────────────────────────────────────── */
+/* ── tracked_request.c ─────────────────────────────────────────────────────────────────────── */
 struct tracked_request *tracked_new(struct requests *r, struct store_item *item);
 void tracked_free(struct tracked_request *c);
 void tracked_mark_dirty(struct tracked_request *c);
-/* What is in memory of it goes, as in a crash: somebody else may lead. */
+/* Forgets what is only in memory, as in a crash: somebody else may lead. */
 void tracked_reset(struct tracked_request *c);
 void tracked_step(struct tracked_request *c);
 /* The object has another content than before. */
 void tracked_on_change(struct tracked_request *c, const struct maintenance_request *before);
 void tracked_wake_at(struct tracked_request *c, usec_t at);
 bool tracked_node_marked(const struct tracked_request *c);
-/* The number of the grant that it has, or would have next; 0: they are not kept. */
+/* The number of the grant that the request has, or would have next; 0: the server keeps none. */
 uint32_t tracked_grant_number(const struct tracked_request *c);
-/* True when nothing is asked for any more; otherwise it is on its way there. */
+/* Gives back what is held; true when that is done, otherwise it is under way. */
 bool tracked_end_ask(struct tracked_request *c);
 void tracked_undo(struct tracked_request *c, bool uncordon);
 void tracked_finish_undo(struct tracked_request *c);
@@ -174,20 +176,20 @@ void tracked_finish_undo(struct tracked_request *c);
 void tracked_stop_work(struct tracked_request *c);
 bool tracked_wakes_before(struct prioqueue_item *a, struct prioqueue_item *b);
 
-/* ── letter.c ──────────────────────────────────────────────────────────────────────────────── */
+/* ── request_write.c ───────────────────────────────────────────────────────────────────────── */
 /* Sends what the plan wants written, if anything and if it may; one at a time. */
 void request_write_send(struct tracked_request *c, const struct phase_plan *plan);
 void request_write_cancel(struct tracked_request *c);
 
-/* ── orphan.c ──────────────────────────────────────────────────────────────────────────────── */
-void request_cleanup_begin(struct tracked_request *c); /* its object is gone */
-void request_cleanup_step(struct tracked_request *c);  /* may free it */
+/* ── request_cleanup.c ─────────────────────────────────────────────────────────────────────── */
+void request_cleanup_begin(struct tracked_request *c); /* the object is gone */
+void request_cleanup_step(struct tracked_request *c);  /* may free `c` */
 void unknown_marks_check(struct requests *r);
 void unknown_marks_done(struct requests *r);
 
-/* ── account.c ──────────────────────────────────────────────────────────────────────────────── */
+/* ── requests_metrics.c ────────────────────────────────────────────────────────────────────── */
 void requests_metrics_init(struct requests *r);
 void requests_metrics_done(struct requests *r);
-/* A change that has arrived on the server, for the numbers. */
+/* Counts a change that has arrived on the server. */
 void requests_metrics_note(struct requests *r, const struct maintenance_request *before,
                            const struct maintenance_request *now);

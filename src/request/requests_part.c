@@ -1,10 +1,11 @@
+/* Joins the requests to the core, and makes them once the core has an arbiter. */
 #include "request/requests_part.h"
 
 #include "drain/cordon.h"
 #include "drain/drain_rules.h"
 #include "kinds/keys.h"
 
-/* Those of the bridge say for which Machine a Node is wanted; see prepare.h. */
+/* The last two are the bridge's: for which request of a Machine a Node is wanted; see prepare.h. */
 static const struct str annotations[] = {
     KEY_REQUEST_CORDON,
     KEY_DRAIN_RULES,
@@ -72,7 +73,7 @@ static void requests_part_on_arbiter_turn(struct core_part *p)
     }
 }
 
-/* While the requests are not known, every mark may be one of theirs. */
+/* While the requests are not known, any mark may belong to one of them. */
 static bool requests_part_has_mark(struct core_part *p, struct str uid)
 {
     return requests_of(p) == NULL || requests_node_has_mark(requests_of(p), uid);

@@ -1,3 +1,4 @@
+/* The safety checks: quorum from what is known; budgets, pods and their owners by live reads. */
 #include "request/safety_checks.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
 /*
  * safety_checks: the extra checks of a limit before a node is handed out (R18), on live reads.
  *
- *   PodDisruptionBudgets  no pod that would have to go is held by a budget without room
+ *   PodDisruptionBudgets  every pod that would have to go has a budget that allows it
  *   ControlPlaneQuorum    a control-plane node goes only while most of its kind stay
  *   WorkloadLimits        no workload under a limit of its own becomes unavailable beyond it when
  *                         the pods go that are on the node now
@@ -29,6 +29,6 @@ struct safety_spec {
 struct safety_checks *safety_new(const struct safety_spec *spec,
                                  void (*on_done)(void *ctx, const struct err *err), void *ctx);
 /* After a refusal: whether what refused would pass now, as far as that is known without asking the
- * server. What the server alone can tell gives no hope. */
+ * server; false where only the server knows. */
 bool safety_would_pass_now(const struct safety_checks *s);
 void safety_free(struct safety_checks *s); /* stops it; accepts NULL */

@@ -1,3 +1,4 @@
+/* One MaintenanceRequest: gathers the facts for phase_decide and does what the plan says. */
 #include "base/alloc.h"
 #include "request/requests_internal.h"
 
@@ -130,8 +131,8 @@ uint32_t tracked_grant_number(const struct tracked_request *c)
     return c->r->prunes_grant ? 0 : s->grant + (mrequest_phase_granted(s->phase) ? 0 : 1);
 }
 
-/* Of the numbers of its grants, which are over. The object may be newer on the server; what it says
- * here stays true. */
+/* Grants below this number are over. The object may be newer on the server; a grant that is over
+ * stays so. */
 static uint32_t tracked_grants_over(const struct tracked_request *c)
 {
     if (c->item == NULL || mrequest_phase_ended(tracked_object(c)->status.phase)) {
@@ -143,12 +144,13 @@ static uint32_t tracked_grants_over(const struct tracked_request *c)
 static void tracked_drop_check(struct tracked_request *c)
 {
     c->check = PHASE_CHECK_NONE;
-    if (!list_linked(&c->pause_link)) { /* one that has refused is kept beyond its grant */
+    if (!list_linked(&c->pause_link)) { /* a check that refused outlives its grant */
         tracked_end_safety(c);
     }
 }
 
-/* A grant is over: what belonged to it is forgotten, and given back before the next one. */
+/* A grant is over: what belonged to it is forgotten, and its reservations are given back before the
+ * next ask. */
 static void tracked_drop_grant(struct tracked_request *c, bool failed)
 {
     struct requests *r = c->r;
@@ -175,7 +177,7 @@ void tracked_on_change(struct tracked_request *c, const struct maintenance_reque
     }
     enum mrequest_phase phase = m->status.phase;
     if (before == NULL) {
-        /* Of the one before us: its cordon may be there or on its way. */
+        /* The cordon of the leader before us may be there or on its way. */
         c->maybe_cordoned = !mrequest_phase_ended(phase) &&
                             (m->status.cordoned || (phase == MR_PHASE_PREPARING &&
                                                     m->status.step != MR_STEP_FINAL_CHECK));
@@ -184,7 +186,7 @@ void tracked_on_change(struct tracked_request *c, const struct maintenance_reque
     enum mrequest_phase was = before->status.phase;
     if (mrequest_phase_granted(phase) && mrequest_phase_granted(was) &&
         m->status.grant != before->status.grant) {
-        /* Another controller gave back and was granted again, and we have not seen it. */
+        /* Another controller gave the grant back and got a new one, unseen by us. */
         tracked_drop_check(c);
         c->approved_by_us = false;
         c->rollback = (struct phase_rollback){ 0 };
@@ -211,8 +213,8 @@ bool tracked_node_marked(const struct tracked_request *c)
            (node != NULL && cordon_is_ours(node_annotation(node, KEY_REQUEST_CORDON), c->uid));
 }
 
-/* How long the time limit of the phase has run, by the clock that does not jump; what ran before
- * this process saw it is told by the wall's. */
+/* How long the time limit of the phase has run, by the clock that does not jump. What ran before
+ * this process saw the request is measured by the wall clock. */
 static usec_t tracked_elapsed(struct tracked_request *c, const struct maintenance_request *m,
                               usec_t wall)
 {
@@ -267,7 +269,7 @@ static void tracked_read_ask(struct tracked_request *c, struct phase_facts *f)
     ask_view(c->ask, &f->ask);
     f->asked = true;
     if (f->ask.stage == ASK_HELD && f->ask.grant != tracked_grant_number(c)) {
-        f->ask.stage = ASK_TAKING; /* that is another grant than the one it has */
+        f->ask.stage = ASK_TAKING; /* that is not the grant of this request now */
     }
     bool was_decided = f->ask.stage == ASK_WAITING && f->ask.why != ASK_WHY_NONE &&
                        f->ask.why != ASK_WHY_NOT_COMPUTED;
@@ -296,8 +298,7 @@ static void tracked_read_target(struct tracked_request *c, struct phase_facts *f
         c->target_uid.n > 0 && node != NULL && !str_eq(node->uid, buf_str(&c->target_uid));
 }
 
-/* A pause is for what nobody tells. What the watches tell ends it: the next try is worth it then.
- */
+/* A pause ends early when the watches show that the check which refused would pass now. */
 static void tracked_end_pause_early(struct tracked_request *c)
 {
     usec_t now = loop_now(c->r->loop);
@@ -359,14 +360,14 @@ bool tracked_end_ask(struct tracked_request *c)
     }
     if (c->ask != NULL && ask_stage(c->ask) < ASK_ENDING) {
         ask_end(c->ask);
-        tracked_drop_check(c); /* it ends with the ask, without a word */
+        tracked_drop_check(c); /* the check ends with the ask, without an answer */
     }
     if (c->ask != NULL && ask_stage(c->ask) == ASK_ENDED) {
         ask_free(STEAL(c->ask));
     }
     if (c->ask == NULL) {
         if (c->releasing && c->item != NULL) {
-            tracked_mark_dirty(c); /* it may ask again */
+            tracked_mark_dirty(c); /* now the request may ask again */
         }
         c->releasing = false;
         c->asked = (struct ask_spec){ 0 };
@@ -403,7 +404,7 @@ static void tracked_update_ask(struct tracked_request *c, const struct phase_pla
         c->ask = ask_new(c->r->config.arbiter, &spec, tracked_on_event, c);
         return;
     }
-    /* One that waits is no question any more when it has become a fact. */
+    /* An ask that waits becomes a fact when the work is found to be going on. */
     spec.already_true = c->asked.already_true || (adopt && ask_stage(c->ask) == ASK_WAITING);
     if (ask_stage(c->ask) < ASK_ENDING &&
         (spec.already_true != c->asked.already_true || spec.grant != c->asked.grant ||
@@ -436,7 +437,7 @@ static void tracked_update_prepare(struct tracked_request *c, bool wanted,
     ask_options(c->ask, &c->r->tmp, &spec.options);
     c->maybe_cordoned = true;
     c->prepare = prepare_new(c->r->preparer, &spec, tracked_on_event, c);
-    tracked_mark_dirty(c); /* what it says at once */
+    tracked_mark_dirty(c); /* the preparation has a first status */
 }
 
 void tracked_finish_undo(struct tracked_request *c)
@@ -469,7 +470,7 @@ static void tracked_on_safety(void *ctx, const struct err *err)
     tracked_check_done(ctx, err);
 }
 
-/* The books still stand; what the limits want to be looked at besides comes next. */
+/* The reservations still hold; the safety checks of the limits come next. */
 static void tracked_on_recheck(void *ctx, const struct err *err)
 {
     struct tracked_request *c = ctx;
@@ -478,7 +479,7 @@ static void tracked_on_recheck(void *ctx, const struct err *err)
     struct arena tmp = { 0 };
     struct limit_options options;
     if (c->check != PHASE_CHECK_RUNNING) {
-        return; /* nobody waits for it any more */
+        return; /* the check was dropped meanwhile */
     }
     ask_options(c->ask, &tmp, &options);
     if (err != NULL || options.safety == 0 || c->type != TARGET_NODE) {
@@ -531,9 +532,8 @@ void tracked_step(struct tracked_request *c)
     phase_decide(tracked_object(c), &facts, &r->tmp, &plan);
     bool passed = c->check == PHASE_CHECK_PASSED;
     request_write_send(c, &plan);
-    /* Texts of the plan may be the preparation's or the ask's own: they are used up by now. */
     if (passed || (c->check == PHASE_CHECK_FAILED && plan.rollback.wanted)) {
-        c->check = PHASE_CHECK_NONE; /* it was good for that one write */
+        c->check = PHASE_CHECK_NONE; /* a check that passed is good for one write */
         if (passed) {
             tracked_end_safety(c);
         }
@@ -541,24 +541,26 @@ void tracked_step(struct tracked_request *c)
             tracked_mark_dirty(c);
         }
     }
+    /* Copied before the preparation or the ask ends: texts of the plan may be borrowed from them.
+     */
     tracked_keep_rollback(c, &plan.rollback);
     tracked_update_prepare(c, plan.prepare, &facts);
     if (plan.undo) {
         tracked_undo(c, plan.uncordon);
         if (mutated(r->config.client->mutations, MUTATION_RELEASE_EARLY)) {
-            (void)tracked_end_ask(c); /* what is left of it comes back here */
+            (void)tracked_end_ask(c); /* if it takes longer, a later step goes on */
         }
     }
     if (plan.check) {
         tracked_check(c);
     }
     if (plan.ask == PHASE_ASK_RELEASE) {
-        (void)tracked_end_ask(c); /* what is left of it comes back here */
+        (void)tracked_end_ask(c); /* if it takes longer, a later step goes on */
     } else if (plan.ask != PHASE_ASK_AS_IS && c->target.n > 0) {
         tracked_update_ask(c, &plan);
     }
     if (plan.next != USEC_NEVER) {
-        /* A moment that has come already changes nothing by being looked at again at once. */
+        /* A moment that has passed already would wake the request at once, again and again. */
         tracked_wake_at(c, loop_now(r->loop) + MAX(plan.next - facts.now, WAKE_GRID));
     }
 }

@@ -1,3 +1,5 @@
+/* The watch of VolumeAttachments, the reads of PersistentVolumeClaims, and what is left to wait
+ * for. */
 #include "request/volume_detach.h"
 
 #include <stdlib.h>
@@ -7,9 +9,9 @@
 #include "kube/informer.h"
 
 #define ERROR_REFRESH SECONDS(10)
-#define PVC_WINDOW 8u /* claims that are read at a time, of one node */
-/* Claims are not watched: they are read again while they matter. What one says rarely changes; a
- * missing one may come, an unbound one be bound. */
+#define PVC_WINDOW 8u /* PersistentVolumeClaims that are read at a time, for one node */
+/* PersistentVolumeClaims are not watched but read again while somebody waits. A claim that is bound
+ * rarely changes; a missing one may be created, an unbound one be bound. */
 #define PVC_REFRESH MINUTES(5)
 #define PVC_MISSING_BASE SECONDS(5)
 #define PVC_MISSING_MAX MINUTES(1)
@@ -52,14 +54,14 @@ struct detach {
     struct loop_timer turn;
     struct map pvcs; /* "namespace/name" → struct detach_pvc */
     uint32_t pvc_round;
-    uint32_t reading; /* claims */
+    uint32_t reading; /* PersistentVolumeClaims that are being read */
     uint32_t volumes; /* status.volumesAttached */
     bool synced;
     bool reported_synced;
     uint32_t left;
     uint32_t ignored;
-    struct err last_error; /* of reading claims */
-    bool reported_failing; /* as last told */
+    struct err last_error; /* of reading PersistentVolumeClaims */
+    bool reported_failing; /* as last reported */
 };
 
 /* ── attachments ───────────────────────────────────────────────────────────────────────────── */
@@ -83,7 +85,7 @@ static int volume_attachment_project(void *ctx UNUSED, const struct jval *object
     return 0;
 }
 
-/* Its spec never changes; the name is of another one when it does. */
+/* The spec of an attachment never changes; with another one it is another object of that name. */
 static bool volume_attachment_same(const void *left, const void *right)
 {
     const struct volume_attachment *a = left;
@@ -134,7 +136,8 @@ static bool detaches_have_node(const struct detaches *ds, struct str node)
     return false;
 }
 
-/* Also what is kept of a node that nobody waits for any more: its end has to be seen. */
+/* Attachments that are kept are wanted even when nobody waits for their node any more: their end
+ * has to be seen. */
 static bool volume_attachments_wants(void *ctx, const struct jval *object)
 {
     const struct detaches *ds = ctx;
@@ -200,7 +203,7 @@ static void detaches_restart(void *ctx)
     informer_start(&ds->attachments, STR("/apis/storage.k8s.io/v1/volumeattachments"));
 }
 
-/* ── claims ────────────────────────────────────────────────────────────────────────────────── */
+/* ── PersistentVolumeClaims ────────────────────────────────────────────────────────────────── */
 
 static void pvc_free(struct detach_pvc *k)
 {
@@ -293,7 +296,7 @@ static usec_t detach_read_pvcs(struct detach *d, usec_t now)
         if (now < at) {
             next = MIN(next, at);
         } else if (d->reading < PVC_WINDOW) {
-            pvc_read(k); /* the answer makes room for the next */
+            pvc_read(k); /* its answer starts the next */
         }
     }
     return next;
@@ -327,7 +330,7 @@ void detach_pvcs_end(struct detach *d)
     detach_schedule(d);
 }
 
-/* What is wrong now. A watch that has come back says so by itself. */
+/* What is wrong now: the watch, or else the last read of a PersistentVolumeClaim. */
 static const struct err *detach_error(const struct detach *d)
 {
     const struct informer *attachments = &d->detaches->attachments;
@@ -361,7 +364,7 @@ static void detach_turn(void *ctx)
     uint32_t ignored = 0;
     uint32_t ignored_attached = 0; /* entries of volumesAttached that nobody waits for */
     if (!ds->watching) {
-        return; /* it begins in this moment */
+        return; /* the watch is about to begin */
     }
     MAP_EACH (&ds->attachments.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
@@ -379,7 +382,7 @@ static void detach_turn(void *ctx)
     left = MAX(left, listed);
     bool reported_failing = detach_error(d)->code != 0;
     if (reported_failing) {
-        next = MIN(next, now + ERROR_REFRESH); /* nothing tells that it is over */
+        next = MIN(next, now + ERROR_REFRESH); /* no event says that it works again */
     }
     bool changed = d->synced != d->reported_synced || left != d->left || ignored != d->ignored ||
                    reported_failing != d->reported_failing;

@@ -1,15 +1,15 @@
 /*
- * volume_detach: waits until a node's volumes are detached, by the attachments that are known of
- * it.
+ * volume_detach: waits until a node's volumes are detached, by its VolumeAttachments.
  *
  * VolumeAttachments cannot be selected by node, so all who wait share one watch of all of them,
  * which runs only while somebody waits; only those of nodes that are waited for are kept. When
  * another node is waited for, the watch begins anew, because what it has seen of that node was not
  * kept.
  *
- * Not waited for: attachments of drivers that are to be ignored, and of volumes that belong to
- * claims of pods that stay on the node. Whose volume a claim is stands in the claim; it is read
- * when attachments are left that nothing else excuses. Nothing is ever detached by force.
+ * Not waited for: attachments of drivers that are to be ignored, and of volumes that are bound to
+ * PersistentVolumeClaims of pods that stay on the node. Which volume that is says the claim, which
+ * is read only when other attachments than those of ignored drivers are left. Nothing is ever
+ * detached by force.
  */
 #pragma once
 
@@ -27,12 +27,12 @@ struct detach *detach_start(struct detaches *ds, struct str node, const struct s
                             uint32_t ignore_n, void (*on_change)(void *ctx), void *ctx);
 void detach_stop(struct detach *d); /* accepts NULL */
 
-/* The claims of pods that stay: all of them, between begin and end. */
+/* The PersistentVolumeClaims of pods that stay: all of them, between begin and end. */
 void detach_pvcs_begin(struct detach *d);
-void detach_add_pvc(struct detach *d, struct str namespace, struct str claim);
+void detach_add_pvc(struct detach *d, struct str namespace, struct str pvc);
 void detach_pvcs_end(struct detach *d);
-/* Entries of the node's status.volumesAttached: they are waited for, too, as far as no excused
- * attachment accounts for them. */
+/* Entries of the node's status.volumesAttached: they are waited for, too, except those of
+ * attachments that are not waited for. */
 void detach_set_volumes(struct detach *d, uint32_t volumes);
 
 /* Lives until the loop runs. */

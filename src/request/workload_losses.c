@@ -1,3 +1,4 @@
+/* Counts the serving pods of a node by the workload that owns them. */
 #include "request/workload_losses.h"
 
 #include "kube/client.h"
