@@ -7,7 +7,8 @@
  *   controller_turn.c    a turn: propose, arbitrate, act
  *   grant.c              leases and the ledger between a node's ask and its patch
  *   limit_reservation.c  reservations under MaintenanceLimits, shared with requests
- *   drain_and_notify.c   drains and notifications, which take time
+ *   node_drain.c         drains that profiles ask for
+ *   node_notify.c        notifications about one node
  *   controller_view.c    what others may see
  */
 #pragma once
@@ -249,25 +250,28 @@ struct str node_limit_explain(const struct managed_node *m, struct arena *out); 
  */
 void controller_view_collect(void *ctx); /* before the metrics are read */
 
-/* ── drain_and_notify.c ─────────────────────────────────────────────────────────────────────────
- */
+/* ── node_drain.c ──────────────────────────────────────────────────────────────────────────── */
+/* Starts the drain, or gives the one that runs the drain rules that the node has now. */
 void node_drain_run(struct managed_node *m, const struct engine_effect *effect);
-/* The node has changed: its drain must not send anything away by rules that are not in force any
- * more. Without rules it goes on only when it was decided that it is still to go on: they go
- * together with what asked for the drain. */
+/* The node has changed: a drain that runs evicts by the node's new drain rules from now on. When
+ * the node has no rules any more the drain is left alone: they are removed together with what
+ * asked for the drain, and the next decision says whether it goes on. */
 void node_drain_set_rules(struct managed_node *m);
 void node_drain_stop(struct managed_node *m);
-void node_notify_send(struct managed_node *m, const struct engine_effect *effect);
-void node_notify_free(struct managed_node *m);
-/* The patch that follows says what was sent, but for profiles that have more to send. */
-void node_notify_mark_in_patch(struct managed_node *m, const struct engine_effect *effect);
-/* Nothing of what could not be sent is due any more. */
-void node_notify_drop_retries(struct managed_node *m);
-/* What the engine is to know of messages; in `out`. */
-void node_notify_progress(const struct managed_node *m, struct arena *out,
-                          struct engine_progress *ret);
-/* Monotonic: when a message is to be tried again; USEC_NEVER: none waits. */
-usec_t node_notify_retry_at(const struct managed_node *m);
-void node_notify_on_patched(struct managed_node *m); /* the annotation holds what was marked */
 /* "draining: 12 pods are left, 2 of them on the way out; …" */
 struct str node_drain_text(const struct managed_node *m, struct arena *out);
+
+/* ── node_notify.c ─────────────────────────────────────────────────────────────────────────── */
+void node_notify_send(struct managed_node *m, const struct engine_effect *effect);
+void node_notify_free(struct managed_node *m);
+/* Marks the sent notifications that the next patch writes to the data annotation. Those of a
+ * profile that has more to send are not marked. */
+void node_notify_mark_in_patch(struct managed_node *m, const struct engine_effect *effect);
+void node_notify_on_patched(struct managed_node *m); /* the annotation holds what was marked */
+/* No notification that failed is due any more. */
+void node_notify_drop_retries(struct managed_node *m);
+/* What the engine is to know of notifications; in `out`. */
+void node_notify_progress(const struct managed_node *m, struct arena *out,
+                          struct engine_progress *ret);
+/* Monotonic: when a failed notification is to be tried again; USEC_NEVER: none waits. */
+usec_t node_notify_retry_at(const struct managed_node *m);

@@ -117,7 +117,7 @@ static void add_node(struct story *s, const char *name)
     CHECK_EQ(reply.status, 201);
 }
 
-TEST(drain_and_notify_tells_of_a_change_once)
+TEST(node_notify_tells_of_a_change_once)
 {
     CLEANUP(story_end)
     struct story s;
@@ -130,7 +130,7 @@ TEST(drain_and_notify_tells_of_a_change_once)
 
 /* Nothing else happens to the node: the wait's end alone must bring the next try, also when a check
  * has the node looked at before that. */
-TEST(drain_and_notify_tries_again_when_its_wait_is_over)
+TEST(node_notify_tries_again_when_its_wait_is_over)
 {
     static const char *const settled[] = { "30s", "5s", "1h" };
     for (size_t i = 0; i < ARRAY_LEN(settled); i++) {
@@ -154,7 +154,7 @@ TEST(drain_and_notify_tries_again_when_its_wait_is_over)
 
 /* Another writer makes patches conflict, and each conflict has the node looked at for reasons of
  * its own; the next try comes all the same. */
-TEST(drain_and_notify_tries_again_after_a_conflict)
+TEST(node_notify_tries_again_after_a_conflict)
 {
     for (usec_t after = 0; after < MSECONDS(30); after += MSECONDS(1)) {
         check_case(after);
@@ -180,7 +180,7 @@ TEST(drain_and_notify_tries_again_after_a_conflict)
     check_case(-1);
 }
 
-TEST(drain_and_notify_that_fails_holds_up_no_other_node)
+TEST(node_notify_that_fails_holds_up_no_other_node)
 {
     CLEANUP(story_end)
     struct story s;
@@ -200,7 +200,7 @@ TEST(drain_and_notify_that_fails_holds_up_no_other_node)
 
 /* Three that are due on entry: each is sent once, although the annotation tells of the first before
  * the last has gone out. */
-TEST(drain_and_notify_sends_each_of_several_messages_once)
+TEST(node_notify_sends_each_of_several_messages_once)
 {
     CLEANUP(story_end)
     struct story s;
@@ -235,7 +235,7 @@ TEST(drain_and_notify_sends_each_of_several_messages_once)
 }
 
 /* The message is under way when the lease ends, and nothing happens to the node afterwards. */
-TEST(drain_and_notify_goes_on_when_its_controller_leads_again)
+TEST(node_notify_goes_on_when_its_controller_leads_again)
 {
     CLEANUP(story_end)
     struct story s;

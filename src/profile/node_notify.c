@@ -1,7 +1,7 @@
 /*
- * Errands: what takes time and is not the node's own patch: draining it, telling people.
+ * Notifications about one node: one is sent at a time, what was sent is kept until the node's data
+ * annotation has it, and what could not be sent is tried again later.
  */
-#include "base/duration.h"
 #include "base/alloc.h"
 #include "calendar/elapsed.h"
 #include "kinds/keys.h"
@@ -9,84 +9,6 @@
 
 #define NODE_NOTIFY_BACKOFF_BASE SECONDS(1)
 #define NODE_NOTIFY_BACKOFF_MAX MINUTES(5)
-
-/* ── drains ────────────────────────────────────────────────────────────────────────────────── */
-
-static void node_drain_on_change(void *ctx)
-{
-    struct managed_node *m = ctx;
-    struct controller *c = m->c;
-    if (drain_is_done(m->drain)) {
-        log_info(c->log, "the node is drained", KV_STR("node", m->item->name));
-    }
-    store_mark(&c->core->nodes.store, m->item);
-    controller_schedule_turn(c);
-}
-
-void node_drain_run(struct managed_node *m, const struct engine_effect *effect)
-{
-    struct controller *c = m->c;
-    const struct node *node = m->item->object;
-    if (m->drain != NULL) {
-        drain_set_rules(m->drain, node_annotation(node, KEY_DRAIN_RULES));
-        return;
-    }
-    const struct config_instance *instance = effect->drain;
-    const struct drain_spec spec = {
-        .node = m->item->name,
-        .node_uid = node->uid,
-        .eviction_timeout =
-            plugin_get(instance->plugin, instance->values, "evictionTimeout")->number / 1000,
-        .deletion_timeout =
-            plugin_get(instance->plugin, instance->values, "deletionTimeout")->number / 1000,
-        .force = plugin_get(instance->plugin, instance->values, "forceEviction")->truth,
-        .grace = -1,
-        .drain_rules = node_annotation(node, KEY_DRAIN_RULES),
-    };
-    log_info(c->log, "Going to evict pods from node.", KV_STR("node", m->item->name),
-             KV_STR("profile", effect->profiles[effect->drain_profile].name));
-    m->drain = drain_start(c->core->drains, &spec, node_drain_on_change, m);
-}
-
-void node_drain_set_rules(struct managed_node *m)
-{
-    struct str book = node_annotation(m->item->object, KEY_DRAIN_RULES);
-    if (m->drain != NULL && book.p != NULL) {
-        drain_set_rules(m->drain, book);
-    }
-}
-
-void node_drain_stop(struct managed_node *m)
-{
-    if (m->drain != NULL) {
-        drain_stop(STEAL(m->drain));
-    }
-}
-
-struct str node_drain_text(const struct managed_node *m, struct arena *out)
-{
-    struct drain_status s;
-    drain_status(m->drain, &s);
-    if (drain_is_done(m->drain)) {
-        return STR("the node is drained");
-    }
-    if (!s.synced) {
-        return STR("draining: the node's pods are not known yet");
-    }
-    struct str words =
-        arena_printf(out, "draining: %u %s left", s.left, s.left == 1 ? "pod is" : "pods are");
-    if (s.terminating > 0) {
-        words =
-            arena_printf(out, STR_FMT ", %u of them on the way out", STR_ARG(words), s.terminating);
-    }
-    if (s.blocked) {
-        words = arena_printf(out, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(words),
-                             STR_ARG(s.namespace), STR_ARG(s.pod), STR_ARG(s.reason));
-    }
-    return words;
-}
-
-/* ── notifications ─────────────────────────────────────────────────────────────────────────── */
 
 static void node_notify_keep_sent(struct managed_node *m)
 {
@@ -116,17 +38,17 @@ static struct send_retry *node_notify_find_retry(const struct node_notifications
     return t;
 }
 
-static void node_notify_drop_retry(struct node_notifications *e, struct send_retry *trial)
+static void node_notify_drop_retry(struct node_notifications *e, struct send_retry *retry)
 {
     struct send_retry **at = &e->retries;
-    while (*at != NULL && *at != trial) {
+    while (*at != NULL && *at != retry) {
         at = &(*at)->next;
     }
     if (*at != NULL) {
-        *at = trial->next;
-        buf_done(&trial->instance);
-        buf_done(&trial->error);
-        alloc_free(trial);
+        *at = retry->next;
+        buf_done(&retry->instance);
+        buf_done(&retry->error);
+        alloc_free(retry);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Drains that a profile asks for, of nodes with a rulebook, against the sandbox. */
+/* Drains that a profile asks for, of nodes with drain rules, against the sandbox. */
 #include "profile/controller.h"
 
 #include "sandbox/sim/sim_api.h"
@@ -136,7 +136,7 @@ static uint64_t namespaces_asked_for(struct story *s)
     "{\\\"name\\\":\\\"3\\\",\\\"behavior\\\":\\\"Drain\\\",\\\"order\\\":1,\\\"pods\\\":[{"       \
     "\\\"selector\\\":\\\"app=db\\\"}]}"
 
-TEST(profiles_drain_by_the_rules_that_come_with_the_request)
+TEST(node_drain_goes_by_the_rules_that_come_with_the_request)
 {
     CLEANUP(story_end)
     struct story s;
@@ -163,7 +163,7 @@ TEST(profiles_drain_by_the_rules_that_come_with_the_request)
     CHECK_EQ(namespaces_asked_for(&s), 0);
 }
 
-TEST(profiles_drain_without_rules_as_ever)
+TEST(node_drain_without_rules_evicts_every_pod)
 {
     CLEANUP(story_end)
     struct story s;
@@ -176,8 +176,8 @@ TEST(profiles_drain_without_rules_as_ever)
     CHECK_EQ(namespaces_asked_for(&s), 0);
 }
 
-/* They go with what asked for the drain, and whom they spared is not sent away meanwhile. */
-TEST(profiles_whose_request_is_withdrawn_send_nobody_away)
+/* The rules are removed with what asked for the drain; the pods they spared stay. */
+TEST(node_drain_evicts_nothing_once_the_request_is_withdrawn)
 {
     CLEANUP(story_end)
     struct story s;
