@@ -173,11 +173,9 @@ struct controller *controller_new(struct core *core, const struct controller_con
     c->log = core->log;
     c->config = *config;
     c->capacity_next = USEC_NEVER;
-    list_init(&c->wait_queues);
-    list_init(&c->recording);
     prioqueue_init(&c->waking, prio_by_wake);
     prioqueue_init(&c->wants_grant, prio_by_since);
-    map_init(&c->wait_queue_ids, loop_random(loop), loop_random(loop));
+    map_init(&c->wait_queues, loop_random(loop), loop_random(loop));
     lease_grants_init(&c->ledger, loop_random(loop));
     loop_timer_init(&c->turn, loop, controller_turn, c);
     loop_timer_init(&c->wake, loop, controller_on_wake, c);
@@ -226,14 +224,14 @@ void controller_free(struct controller *c)
     }
     ASSERT(c->stats.in_flight == 0 && c->granting == 0 && c->waking.n == 0 &&
            c->wants_grant.n == 0);
-    ASSERT(list_empty(&c->wait_queues) && list_empty(&c->recording));
+    ASSERT(map_count(&c->wait_queues) == 0);
     shuffle_free(c->shuffle);
     external_facts_free(c->external);
     fleet_free(c->fleet);
     lease_grants_done(&c->ledger);
     prioqueue_done(&c->waking);
     prioqueue_done(&c->wants_grant);
-    map_done(&c->wait_queue_ids);
+    map_done(&c->wait_queues);
     reload_free(c->active);
     buf_done(&c->config_file);
     buf_done(&c->config_error);

@@ -28,7 +28,7 @@ struct outbound;    /* port/outbound.h */
 struct node_report; /* profile/node_report.h */
 struct config;
 struct controller;
-struct core; /* core/core.h */
+struct core;       /* core/core.h */
 struct node_label; /* kube/node.h */
 
 #define CONTROLLER_WINDOW 16u /* patches in flight; more only queue in the API server */

@@ -44,7 +44,6 @@ struct grant {
     usec_t began;                         /* wall time */
     uint64_t version;                     /* GRANT_RECORD and after: of the node, as recorded */
     uint64_t serial;                      /* GRANT_RECORD: the note that carries it */
-    struct list record;                   /* in `recording` */
     uint32_t takes[CONTROLLER_TAKES_MAX]; /* check instances whose lease is to be taken */
     uint32_t take_n;
     struct stagger_take *take;
@@ -111,7 +110,6 @@ struct wait_queue {
     uint64_t id;
     uint32_t index; /* the check instance */
     struct prioqueue waiting;
-    struct list link; /* in `wait_queues` */
 };
 
 /* A configuration and the memory it lives in. */
@@ -144,10 +142,8 @@ struct controller {
     struct loop_timer wake; /* for `waking` and wait queues */
     struct prioqueue waking;
     struct prioqueue wants_grant;
-    struct list wait_queues;
-    struct list recording;     /* of struct grant */
-    struct map wait_queue_ids; /* id → struct wait_queue */
-    struct arena tmp;          /* of the turn */
+    struct map wait_queues; /* id → struct wait_queue */
+    struct arena tmp;       /* of the turn */
     struct buf path;
     struct buf body;
     struct controller_stats stats;

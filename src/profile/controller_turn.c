@@ -15,14 +15,13 @@ static struct str wait_queue_key(const uint64_t *id)
 
 static struct wait_queue *wait_queue_get(struct controller *c, uint64_t id, uint32_t index)
 {
-    struct wait_queue *queue = map_find(&c->wait_queue_ids, wait_queue_key(&id));
+    struct wait_queue *queue = map_find(&c->wait_queues, wait_queue_key(&id));
     if (queue == NULL) {
         queue = ALLOC_NEW(struct wait_queue);
         queue->id = id;
         queue->index = index;
         prioqueue_init(&queue->waiting, prio_by_since);
-        list_add(&c->wait_queues, &queue->link);
-        (void)map_put(&c->wait_queue_ids, wait_queue_key(&id), queue); /* there was none */
+        (void)map_put(&c->wait_queues, wait_queue_key(&id), queue); /* there was none */
     }
     return queue;
 }
@@ -32,8 +31,7 @@ static void wait_queue_free_if_empty(struct controller *c, struct wait_queue *qu
     if (queue->waiting.n > 0) {
         return;
     }
-    (void)map_del(&c->wait_queue_ids, wait_queue_key(&queue->id)); /* it is `room` */
-    list_del(&queue->link);
+    (void)map_del(&c->wait_queues, wait_queue_key(&queue->id)); /* it is `queue` */
     prioqueue_done(&queue->waiting);
     alloc_free(queue);
 }
@@ -495,8 +493,8 @@ static void turn_decide(struct managed_node *m, bool serve)
 static void turn_offer_capacity(struct controller *c)
 {
     c->capacity_next = USEC_NEVER;
-    LIST_EACH (&c->wait_queues, link) {
-        struct wait_queue *queue = CONTAINER_OF(link, struct wait_queue, link);
+    MAP_EACH (&c->wait_queues, entry) {
+        struct wait_queue *queue = map_item_value(entry);
         if (queue->id == NODE_LIMIT_QUEUE) {
             node_limit_queue_offer(c, queue);
             wait_queue_free_if_empty(c, queue);

@@ -8,8 +8,8 @@
 static uint32_t controller_view_waiting(const struct controller *c)
 {
     uint32_t n = c->wants_grant.n;
-    LIST_EACH (&c->wait_queues, link) {
-        n += CONTAINER_OF(link, struct wait_queue, link)->waiting.n;
+    MAP_EACH (&c->wait_queues, entry) {
+        n += ((const struct wait_queue *)map_item_value(entry))->waiting.n;
     }
     return n;
 }

@@ -168,7 +168,7 @@ void fact_query_want(struct fact_query *q)
     if (q->state != FACT_QUERY_IDLE) {
         return;
     }
-    if (q->queried_before && now < q->asked_at + QUERY_INTERVAL_MIN) {
+    if (q->asked > 0 && now < q->asked_at + QUERY_INTERVAL_MIN) {
         q->state = FACT_QUERY_BACKOFF;
         loop_timer_set(&q->backoff_timer, q->asked_at + QUERY_INTERVAL_MIN);
         return;
@@ -184,7 +184,6 @@ static void fact_query_start(struct fact_query *q)
     e->in_flight[q->kind]++;
     q->query_again = false;
     q->changed = false;
-    q->queried_before = true;
     q->asked = loop_wall(e->loop);
     q->asked_at = loop_now(e->loop);
     switch (q->kind) {

@@ -58,10 +58,9 @@ struct fact_query {
     struct list link; /* QUEUED, PAUSED */
     struct loop_timer backoff_timer;
     struct backoff backoff;
-    usec_t asked;        /* wall time of this asking */
-    usec_t asked_at;     /* the same, monotonic */
-    bool queried_before; /* it has been asked for before */
-    usec_t wanted_at;    /* monotonic, the last time */
+    usec_t asked;     /* wall time of the last query; 0 = none yet */
+    usec_t asked_at;  /* the same, monotonic */
+    usec_t wanted_at; /* monotonic, the last time */
     struct api_call *call;
     struct outbound_call *outbound_call;
     struct arena memory;   /* of what follows */

@@ -38,9 +38,6 @@ void grant_end(struct managed_node *m)
         return;
     }
     grant_set_stage(m, GRANT_NONE);
-    if (list_linked(&g->record)) {
-        list_del(&g->record);
-    }
     if (g->take != NULL) {
         stagger_take_cancel(STEAL(g->take));
     }
@@ -77,9 +74,6 @@ static void grant_record(struct managed_node *m)
     }
     grant_set_stage(m, GRANT_RECORD);
     g->serial = 0; /* known when the turn commits */
-    if (!list_linked(&g->record)) {
-        list_add(&c->recording, &g->record);
-    }
     controller_schedule_turn(c);
 }
 
@@ -192,14 +186,24 @@ bool grant_allows_patch(struct managed_node *m)
     return false;
 }
 
+/* The node of a ledger entry whose grant waits for the ledger to be written; NULL otherwise. */
+static struct managed_node *grant_recording_node(const struct controller *c,
+                                                 const struct map_item *entry)
+{
+    const struct store_item *item = store_find(&c->core->nodes.store, map_item_name(entry));
+    struct managed_node *m = item == NULL ? NULL : item->extra;
+    return m != NULL && m->grant != NULL && m->grant->stage == GRANT_RECORD ? m : NULL;
+}
+
 void grant_commit(struct controller *c)
 {
     if (!c->core->config.elect || !lease_is_held(&c->core->lease)) {
         return;
     }
     bool waits = false;
-    LIST_EACH (&c->recording, link) {
-        waits = waits || CONTAINER_OF(link, struct grant, record)->serial == 0;
+    MAP_EACH (&c->ledger.entries, entry) {
+        const struct managed_node *m = grant_recording_node(c, entry);
+        waits = waits || (m != NULL && m->grant->serial == 0);
     }
     if (!waits && !c->ledger.dirty) {
         return;
@@ -208,20 +212,19 @@ void grant_commit(struct controller *c)
     lease_grants_print(&c->ledger, &c->body);
     c->ledger.dirty = false;
     uint64_t serial = lease_note(&c->core->lease, buf_str(&c->body), waits); /* strikes can wait */
-    LIST_EACH (&c->recording, link) {
-        struct grant *g = CONTAINER_OF(link, struct grant, record);
-        g->serial = g->serial == 0 ? serial : g->serial;
+    MAP_EACH (&c->ledger.entries, entry) {
+        struct managed_node *m = grant_recording_node(c, entry);
+        if (m != NULL && m->grant->serial == 0) {
+            m->grant->serial = serial;
+        }
     }
 }
 
 void grant_on_noted(struct controller *c, uint64_t serial)
 {
     MAP_EACH (&c->ledger.entries, entry) {
-        struct store_item *item = store_find(&c->core->nodes.store, map_item_name(entry));
-        struct managed_node *m = item == NULL ? NULL : item->extra;
-        struct grant *g = m == NULL ? NULL : m->grant;
-        if (g != NULL && g->stage == GRANT_RECORD && g->serial != 0 && g->serial <= serial) {
-            list_del(&g->record);
+        struct managed_node *m = grant_recording_node(c, entry);
+        if (m != NULL && m->grant->serial != 0 && m->grant->serial <= serial) {
             grant_hold(m);
         }
     }

@@ -308,8 +308,8 @@ void controller_each_limit_wait(const struct controller *c, struct arena *out,
                                 void (*fn)(void *ctx, const struct controller_limit_wait *wait),
                                 void *ctx)
 {
-    LIST_EACH (&c->wait_queues, link) {
-        const struct wait_queue *queue = CONTAINER_OF(link, struct wait_queue, link);
+    MAP_EACH (&c->wait_queues, entry) {
+        const struct wait_queue *queue = map_item_value(entry);
         for (uint32_t i = 0; queue->id == NODE_LIMIT_QUEUE && i < queue->waiting.n; i++) {
             const struct managed_node *m =
                 CONTAINER_OF(queue->waiting.items[i], struct managed_node, queue_item);

@@ -200,7 +200,6 @@ struct check_verdict check_fixture_run(struct check_fixture *b, const char *inst
     CHECK_EQ(brief.answer, verdict.answer);
     CHECK_EQ(brief.next, verdict.next);
     CHECK_EQ(brief.want_n, verdict.want_n);
-    CHECK_EQ(brief.group_full, verdict.group_full);
     CHECK(brief.limit_group == verdict.limit_group);
     CHECK_EQ(brief.info.n + brief.reason.n, 0);
     CHECK_STR(brief.error, verdict.error);

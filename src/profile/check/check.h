@@ -45,9 +45,8 @@ struct check_verdict {
     struct facts_want *wants; /* what would have to be asked for, or asked for again */
     uint32_t want_n;
     bool reads_pods;      /* it looked at the pods of the node itself */
-    bool group_full;      /* maxMaintenance: it fails for want of room; `room` says which */
-    uint64_t limit_group; /* a hash of the instance and the group: whoever waits for the same room
-                           * waits in one line. Given for passing verdicts, too */
+    uint64_t limit_group; /* maxMaintenance, passing or not: a hash of the instance and the group;
+                           * nodes that wait for the same group wait in one queue */
 };
 
 /* `index` is that of config->instances[PLUGIN_CHECK]. */

@@ -110,7 +110,6 @@ static void run(const struct check_input *in, uint32_t index, struct check_verdi
     }
     bool passed = (int64_t)limit_group.count < limit->max;
     ret->answer = passed ? CHECK_PASS : CHECK_FAIL;
-    ret->group_full = !passed;
     ret->next = passed ? USEC_NEVER : limit_group.next;
     if (in->explain) {
         explain(in, limit, values, &limit_group, ret);
