@@ -106,17 +106,7 @@ static int func_urlquery(struct tcall *c)
 {
     CLEANUP(buf_done)
     struct buf text = { .max = TEMPLATE_OUTPUT_MAX };
-    struct str input = escape_input(c);
-    for (size_t i = 0; i < input.n; i++) {
-        char byte = input.p[i];
-        bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                     (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("-_.~", byte) != NULL);
-        if (plain || byte == ' ') {
-            buf_add_char(&text, byte == ' ' ? '+' : byte);
-        } else {
-            buf_printf(&text, "%%%02X", (unsigned char)byte);
-        }
-    }
+    goprintf_query_escape(&text, escape_input(c));
     return call_text(c, &text);
 }
 

@@ -1,4 +1,5 @@
 #include "format/gofloat.h"
+#include "format/goprintf.h"
 #include "profile/external_internal.h"
 
 #define PROMETHEUS_TIMEOUT SECONDS(30)
@@ -8,27 +9,10 @@
 
 /* ── the question ──────────────────────────────────────────────────────────────────────────── */
 
-/* As HTML forms have it: a space is '+'. */
-static void prometheus_add_escaped(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '-' || c == '.' || c == '_' || c == '~';
-        if (plain) {
-            buf_add_char(out, (char)c);
-        } else if (c == ' ') {
-            buf_add_char(out, '+');
-        } else {
-            buf_printf(out, "%%%02X", c);
-        }
-    }
-}
-
 static void prometheus_form(const struct fact_query *q, struct buf *out)
 {
     buf_add(out, STR("query="));
-    prometheus_add_escaped(out, q->query);
+    goprintf_query_escape(out, q->query);
     buf_printf(out, "&time=%lld", (long long)(q->asked / SECONDS(1)));
     unsigned micro = (unsigned)(q->asked % SECONDS(1));
     unsigned digits = 6;
@@ -40,22 +24,21 @@ static void prometheus_form(const struct fact_query *q, struct buf *out)
     }
 }
 
-/* The path goes behind the path of the configured URL, whose own query stays. */
+/* The API's path is added to the path of the configured URL, whose own query is kept. */
 static void prometheus_url(const struct fact_query *q, struct str form, struct buf *out)
 {
-    struct str backoff_timer = q->url;
-    struct str base = q->url;
-    struct str own = STR_NONE;
-    (void)str_cut(backoff_timer, STR("#"), &backoff_timer, &(struct str){ 0 });
-    (void)str_cut(backoff_timer, STR("?"), &base, &own);
+    struct str base;
+    struct str own_query;
+    (void)str_cut(q->url, STR("#"), &base, &(struct str){ 0 });
+    (void)str_cut(base, STR("?"), &base, &own_query);
     while (str_cut_suffix(base, STR("/"), &base)) {
     }
     buf_add(out, base);
     buf_add(out, STR("/api/v1/query"));
-    if (own.n > 0 || form.n > 0) {
+    if (own_query.n > 0 || form.n > 0) {
         buf_add_char(out, '?');
-        buf_add(out, own);
-        buf_add(out, own.n > 0 && form.n > 0 ? STR("&") : STR(""));
+        buf_add(out, own_query);
+        buf_add(out, own_query.n > 0 && form.n > 0 ? STR("&") : STR(""));
         buf_add(out, form);
     }
 }

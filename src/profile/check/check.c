@@ -54,6 +54,29 @@ const void *check_key_prepare(const struct check_prepare_input *input)
     return key;
 }
 
+void check_key_run(const struct check_input *in, const struct check_key_config *key,
+                   const char *what, struct str value, struct check_verdict *ret)
+{
+    bool there = value.p != NULL;
+    ret->answer =
+        there && (key->value.n == 0 || str_eq(value, key->value)) ? CHECK_PASS : CHECK_FAIL;
+    if (!in->explain) {
+        return;
+    }
+    if (!there) {
+        ret->info = check_info_reason(
+            in->out, arena_printf(in->out, "%s " STR_FMT " not present", what, STR_ARG(key->key)));
+        ret->reason = arena_printf(in->out, "the node has no %s " STR_FMT, what, STR_ARG(key->key));
+        return;
+    }
+    ret->reason = arena_printf(in->out, "%s " STR_FMT " is " STR_FMT, what, STR_ARG(key->key),
+                               STR_ARG(check_quote_text(in->out, value)));
+    if (ret->answer != CHECK_PASS) {
+        ret->reason = arena_printf(in->out, STR_FMT ", not " STR_FMT, STR_ARG(ret->reason),
+                                   STR_ARG(check_quote_text(in->out, key->value)));
+    }
+}
+
 void check_info_begin(struct check_info *info)
 {
     info->buf = (struct buf){ .max = CHECK_INFO_MAX };

@@ -52,6 +52,10 @@ struct check_key_config {
     struct str value; /* empty: anything */
 };
 const void *check_key_prepare(const struct check_prepare_input *input);
+/* hasLabel and hasAnnotation: `value` is the node's, STR_NONE without one; `what` is "label" or
+ * "annotation". */
+void check_key_run(const struct check_input *in, const struct check_key_config *key,
+                   const char *what, struct str value, struct check_verdict *ret);
 
 struct check_semver_config {
     struct str key;

@@ -1,30 +1,10 @@
-/* The node has the annotation. */
+/* hasAnnotation: the node has the annotation, with the configured value if there is one. */
 #include "profile/check/check_plugin.h"
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
     const struct check_key_config *key = check_prepared(in, index);
-    struct str value = node_edit_annotation(in->edit, key->key);
-    bool there = value.p != NULL;
-    ret->answer =
-        there && (key->value.n == 0 || str_eq(value, key->value)) ? CHECK_PASS : CHECK_FAIL;
-    if (!in->explain) {
-        return;
-    }
-    if (!there) {
-        ret->info =
-            check_info_reason(in->out, arena_printf(in->out, "annotation " STR_FMT " not present",
-                                                    STR_ARG(key->key)));
-        ret->reason =
-            arena_printf(in->out, "the node has no annotation " STR_FMT, STR_ARG(key->key));
-    } else if (ret->answer == CHECK_PASS) {
-        ret->reason = arena_printf(in->out, "annotation " STR_FMT " is " STR_FMT, STR_ARG(key->key),
-                                   STR_ARG(check_quote_text(in->out, value)));
-    } else {
-        ret->reason = arena_printf(in->out, "annotation " STR_FMT " is " STR_FMT ", not " STR_FMT,
-                                   STR_ARG(key->key), STR_ARG(check_quote_text(in->out, value)),
-                                   STR_ARG(check_quote_text(in->out, key->value)));
-    }
+    check_key_run(in, key, "annotation", node_edit_annotation(in->edit, key->key), ret);
 }
 
 const struct check_plugin check_has_annotation = {

@@ -149,6 +149,18 @@ void notify_call_end(struct notify_call *call, const struct err *err, usec_t ret
     on_done(ctx, err != NULL ? &copy : NULL, MIN(retry_after, NOTIFY_RETRY_AFTER_MAX));
 }
 
+void notify_call_end_by_status(struct notify_call *call, const struct outbound_reply *reply,
+                               const char *who)
+{
+    struct err err = { 0 };
+    if (reply->status >= 200 && reply->status < 300) {
+        notify_call_end(call, NULL, 0);
+        return;
+    }
+    notify_call_explain(reply, who, &err);
+    notify_call_end(call, &err, reply->retry_after);
+}
+
 static struct govalue notify_call_struct(struct notify_call *call, const struct gomember *members,
                                          uint32_t n)
 {

@@ -69,5 +69,8 @@ void notify_call_wait(struct notify_call *call, usec_t at,
 /* The reply's own failure, or "WHO answered 404: not found"; bodies are cut to a line. */
 void notify_call_explain(const struct outbound_reply *reply, const char *who, struct err *ret);
 
-/* NULL = sent. The call is gone. */
+/* `err` is NULL when the message was sent. Frees the call. */
 void notify_call_end(struct notify_call *call, const struct err *err, usec_t retry_after);
+/* The same for a reply whose status says whether the message was sent: 2xx. */
+void notify_call_end_by_status(struct notify_call *call, const struct outbound_reply *reply,
+                               const char *who);

@@ -8,6 +8,7 @@
  * then goes on in this thread instead of opening another.
  */
 #include "base/duration.h"
+#include "format/goprintf.h"
 #include "format/json_writer.h"
 #include "profile/notify/notify_call.h"
 
@@ -141,28 +142,16 @@ static void record_send(struct notify_call *call)
     notify_call_api(call, &request, on_recorded);
 }
 
-/* Go's url.QueryEscape. */
 static void form_add(struct buf *out, const char *name, struct str value)
 {
     if (out->n > 0) {
         buf_add_char(out, '&');
     }
     buf_printf(out, "%s=", name);
-    for (size_t i = 0; i < value.n; i++) {
-        unsigned char c = (unsigned char)value.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '-' || c == '.' || c == '_' || c == '~';
-        if (plain) {
-            buf_add_char(out, (char)c);
-        } else if (c == ' ') {
-            buf_add_char(out, '+');
-        } else {
-            buf_printf(out, "%%%02X", c);
-        }
-    }
+    goprintf_query_escape(out, value);
 }
 
-/* What Slack's own markup would take for its own. */
+/* Escapes what Slack would take for its own markup. */
 static void escape_add(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.n; i++) {

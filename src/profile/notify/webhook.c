@@ -3,14 +3,7 @@
 
 static void on_answered(void *ctx, const struct outbound_reply *reply)
 {
-    struct notify_call *call = ctx;
-    struct err err = { 0 };
-    if (reply->status >= 200 && reply->status < 300) {
-        notify_call_end(call, NULL, 0);
-        return;
-    }
-    notify_call_explain(reply, "the webhook", &err);
-    notify_call_end(call, &err, reply->retry_after);
+    notify_call_end_by_status(ctx, reply, "the webhook");
 }
 
 static struct str signature(struct notify_call *call, struct str secret, struct str body)
