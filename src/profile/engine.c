@@ -84,6 +84,12 @@ static int engine_collect_profiles(struct decision *d, struct str label, struct 
     return 0;
 }
 
+static bool engine_is_granted(const struct decision *d, const struct engine_profile *e)
+{
+    struct str granted = d->in->progress.granted;
+    return granted.n > 0 && str_eq(granted, e->name);
+}
+
 /* ── triggers ──────────────────────────────────────────────────────────────────────────────── */
 
 /* Runs a chain as far as it goes without waiting. */
@@ -336,7 +342,7 @@ static void engine_run_checks(struct decision *d, const struct engine_profile *e
         .state = e->state,
         .transition = e->since,
         .now = d->now,
-        .granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name),
+        .granted = engine_is_granted(d, e),
         .explain = d->in->explain,
         .out = d->out,
     };
@@ -448,6 +454,19 @@ static int64_t engine_choose(struct decision *d, struct engine_profile *e)
     return chosen;
 }
 
+/* The profile's enter chain of that state is done. */
+static void engine_end_enter(struct decision *d, uint32_t index, struct node_data_profile *entry,
+                             enum profile_state state)
+{
+    struct engine_profile *e = &d->effect->profiles[index];
+    engine_add_ran(e, &e->profile->states[state].enter);
+    entry->previous = entry->current;
+    if (state == PROFILE_STATE_MAINTENANCE) {
+        d->effect->entered = true;
+        d->effect->entered_profile = index;
+    }
+}
+
 /* The state is written together with what its triggers do to the node, and with what entering the
  * next one does where that takes no time and nobody is to be told. */
 static void engine_enter_state(struct decision *d, uint32_t index, struct node_data_profile *entry,
@@ -464,12 +483,7 @@ static void engine_enter_state(struct decision *d, uint32_t index, struct node_d
     if (state->notify.n == 0 && !engine_chain_drains(d, &state->enter)) {
         enum trigger_result r = engine_run_chain(d, index, &state->enter);
         ASSERT(r == TRIGGER_DONE);
-        engine_add_ran(e, &state->enter);
-        entry->previous = entry->current;
-        if (next == PROFILE_STATE_MAINTENANCE) {
-            effect->entered = true;
-            effect->entered_profile = index;
-        }
+        engine_end_enter(d, index, entry, next);
     }
 }
 
@@ -486,7 +500,7 @@ static void engine_try_transition(struct decision *d, uint32_t index,
     if (t->target == e->state) {
         return; /* it only keeps those behind it from their turn */
     }
-    bool granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name);
+    bool granted = engine_is_granted(d, e);
     bool wants_grant = t->target == PROFILE_STATE_MAINTENANCE || engine_takes_lease(t);
     if (wants_grant && !granted) {
         effect->needs |= ENGINE_NEED_GRANT;
@@ -514,17 +528,12 @@ static void engine_decide_profile(struct decision *d, uint32_t index)
     }
     if (!engine_notify(d, index, entry)) {
         e->notifying = moved;
-        bool granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name);
+        bool granted = engine_is_granted(d, e);
         effect->keeps_grant = effect->keeps_grant || (granted && e->error.n == 0);
         return;
     }
     if (moved) {
-        engine_add_ran(e, &e->profile->states[e->state].enter);
-        entry->previous = entry->current;
-        if (e->state == PROFILE_STATE_MAINTENANCE) {
-            effect->entered = true;
-            effect->entered_profile = index;
-        }
+        engine_end_enter(d, index, entry, e->state);
     }
     engine_try_transition(d, index, entry);
 }

@@ -1,7 +1,6 @@
 #include "profile/fleet.h"
 
 #include "base/alloc.h"
-#include "base/list.h"
 #include "calendar/elapsed.h"
 #include "kinds/keys.h"
 #include "kube/node.h"
@@ -27,12 +26,10 @@ struct fleet_limit_entry {
 
 /* A node that is in maintenance, or will be by a grant. */
 struct maintained_node {
-    struct list link;
-    struct str name;               /* behind the struct */
-    const struct store_item *item; /* NULL: granted, and unknown */
-    bool labelled;
-    bool granted;
-    struct str profile;                /* of the grant; own memory */
+    struct str name;                   /* behind the struct */
+    const struct store_item *item;     /* NULL: granted, and unknown */
+    bool labelled;                     /* its state label says in-maintenance */
+    struct str profile;                /* of its grant; own memory; STR_NONE: not granted */
     struct fleet_limit_entry *entries; /* one a limit; own memory, as are the values behind it */
     const struct intern_text **values; /* of the keys of all groups; borrowed from the node */
     char name_bytes[];
@@ -50,10 +47,8 @@ struct fleet {
     uint32_t profile_n;
     uint32_t limit_n;
     uint32_t value_n;
-    bool keeps_waiting; /* an affinity check wants to know them */
-    struct map by_name; /* struct maintained_node */
-    struct list maintained;
-    uint32_t maintained_n;
+    bool keeps_waiting;    /* an affinity check wants to know them */
+    struct map maintained; /* name → struct maintained_node */
     uint32_t count;
     uint64_t changed;
     uint64_t count_bits; /* of the instances that read the number of nodes */
@@ -276,17 +271,20 @@ static void maintained_read(struct fleet *f, struct maintained_node *m)
     f->usage_changed = true;
 }
 
+static bool is_granted(const struct maintained_node *m)
+{
+    return m->profile.p != NULL;
+}
+
 static struct maintained_node *maintained_make(struct fleet *f, struct str name)
 {
-    struct maintained_node *m = map_find(&f->by_name, name);
+    struct maintained_node *m = map_find(&f->maintained, name);
     if (m == NULL) {
         ASSERT(name.p != NULL);
         m = alloc_bytes(sizeof(*m) + name.n + 1);
         memcpy(m->name_bytes, name.p, name.n);
         m->name = (struct str){ .p = m->name_bytes, .n = name.n };
-        list_add(&f->maintained, &m->link);
-        (void)map_put(&f->by_name, name, m); /* it was not there */
-        f->maintained_n++;
+        (void)map_put(&f->maintained, name, m); /* it was not there */
     }
     return m;
 }
@@ -300,9 +298,7 @@ static void maintained_forget_profile(struct maintained_node *m)
 
 static void maintained_drop(struct fleet *f, struct maintained_node *m)
 {
-    (void)map_del(&f->by_name, m->name); /* the member goes with it */
-    list_del(&m->link);
-    f->maintained_n--;
+    (void)map_del(&f->maintained, m->name); /* it is `m` */
     f->usage_changed = true;
     maintained_forget_profile(m);
     alloc_free(m->entries);
@@ -320,12 +316,12 @@ static bool is_in_maintenance(const struct node *node)
 static void maintained_change(struct fleet *f, const struct store_item *item,
                               const struct node *node)
 {
-    struct maintained_node *m = map_find(&f->by_name, item->name);
+    struct maintained_node *m = map_find(&f->maintained, item->name);
     bool labelled = is_in_maintenance(node);
     if (m == NULL && !labelled) {
         return;
     }
-    if (m != NULL && !labelled && !m->granted) {
+    if (m != NULL && !labelled && !is_granted(m)) {
         maintained_drop(f, m);
         return;
     }
@@ -349,31 +345,29 @@ void fleet_grant(struct fleet *f, struct str node, struct str profile)
     f->revision++;
     maintained_forget_profile(m);
     m->profile = (struct str){ .p = copy, .n = profile.n };
-    m->granted = true;
     m->item = store_find(f->store, node);
     maintained_read(f, m);
 }
 
 void fleet_ungrant(struct fleet *f, struct str node)
 {
-    struct maintained_node *m = map_find(&f->by_name, node);
+    struct maintained_node *m = map_find(&f->maintained, node);
     f->revision++;
-    if (m == NULL || !m->granted) {
+    if (m == NULL || !is_granted(m)) {
         return;
     }
     if (!m->labelled) {
         maintained_drop(f, m);
         return;
     }
-    m->granted = false;
     maintained_forget_profile(m);
     f->usage_changed = true;
 }
 
 bool fleet_is_granted(const struct fleet *f, struct str node)
 {
-    const struct maintained_node *m = map_find(&f->by_name, node);
-    return m != NULL && m->granted;
+    const struct maintained_node *m = map_find(&f->maintained, node);
+    return m != NULL && is_granted(m);
 }
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
@@ -382,8 +376,7 @@ struct fleet *fleet_new(const struct store *store)
 {
     struct fleet *f = ALLOC_NEW(struct fleet);
     f->store = store;
-    map_init(&f->by_name, store->items.key[0], store->items.key[1]);
-    list_init(&f->maintained);
+    map_init(&f->maintained, store->items.key[0], store->items.key[1]);
     MAP_EACH (&store->items, entry) {
         fleet_on_change(f, map_item_value(entry), NULL);
     }
@@ -398,8 +391,8 @@ static void fleet_unconfigure(struct fleet *f)
             newest_version_done(&w->newest[k]);
         }
     }
-    LIST_EACH (&f->maintained, link) {
-        struct maintained_node *m = CONTAINER_OF(link, struct maintained_node, link);
+    MAP_EACH (&f->maintained, entry) {
+        struct maintained_node *m = map_item_value(entry);
         alloc_free(m->entries);
         m->entries = NULL;
     }
@@ -412,10 +405,10 @@ void fleet_free(struct fleet *f)
         return;
     }
     fleet_unconfigure(f);
-    LIST_EACH (&f->maintained, link) {
-        maintained_drop(f, CONTAINER_OF(link, struct maintained_node, link));
+    MAP_EACH (&f->maintained, entry) {
+        maintained_drop(f, map_item_value(entry));
     }
-    map_done(&f->by_name);
+    map_done(&f->maintained);
     arena_done(&f->tmp);
     alloc_free(f);
 }
@@ -464,8 +457,8 @@ void fleet_configure(struct fleet *f, const struct config *config)
         labels_change(f, item, NULL, item->object);
         states_change(f, item, STR_NONE, node_annotation(item->object, KEY_DATA));
     }
-    LIST_EACH (&f->maintained, link) {
-        maintained_read(f, CONTAINER_OF(link, struct maintained_node, link));
+    MAP_EACH (&f->maintained, entry) {
+        maintained_read(f, map_item_value(entry));
     }
     f->changed = UINT64_MAX;
     f->usage_changed = true;
@@ -572,7 +565,7 @@ uint32_t fleet_count(const struct fleet *f)
 
 uint32_t fleet_in_maintenance(const struct fleet *f)
 {
-    return f->maintained_n;
+    return map_count(&f->maintained);
 }
 
 uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum profile_state state)
@@ -708,10 +701,10 @@ struct fleet_group_usage fleet_group_usage(const struct fleet *f,
     ASSERT(w->check == &check_max_maintenance);
     const struct check_max_config *limit = w->prepared;
     struct fleet_group_usage usage = { .next = USEC_NEVER };
-    LIST_EACH (&f->maintained, link) {
-        const struct maintained_node *m = CONTAINER_OF(link, struct maintained_node, link);
+    MAP_EACH (&f->maintained, item) {
+        const struct maintained_node *m = map_item_value(item);
         const struct fleet_limit_entry *entry = &m->entries[w->limit];
-        bool self = (query->granted || m->granted) && str_eq(m->name, query->self);
+        bool self = (query->granted || is_granted(m)) && str_eq(m->name, query->self);
         /* A node that is granted and unknown may come with any labels. */
         if (entry->counts && !self &&
             (m->item == NULL || in_group(limit, query, m->values + w->value_at)) &&
@@ -756,7 +749,7 @@ static void check_maintained(const struct fleet *f, const struct maintained_node
 {
     ASSERT(a->item == b->item);
     ASSERT(a->labelled == b->labelled);
-    ASSERT(a->granted == b->granted);
+    ASSERT(is_granted(a) == is_granted(b));
     for (uint32_t i = 0; i < f->limit_n; i++) {
         ASSERT(a->entries[i].counts == b->entries[i].counts);
         ASSERT(a->entries[i].unreadable == b->entries[i].unreadable);
@@ -774,9 +767,9 @@ void fleet_check(struct fleet *f)
     }
     f->checked = known;
     struct fleet *again = fleet_new(f->store);
-    LIST_EACH (&f->maintained, link) {
-        const struct maintained_node *m = CONTAINER_OF(link, struct maintained_node, link);
-        if (m->granted) {
+    MAP_EACH (&f->maintained, entry) {
+        const struct maintained_node *m = map_item_value(entry);
+        if (is_granted(m)) {
             fleet_grant(again, m->name, m->profile);
         }
     }
@@ -784,8 +777,7 @@ void fleet_check(struct fleet *f)
         fleet_configure(again, f->config);
     }
     ASSERT(f->count == again->count);
-    ASSERT(f->maintained_n == again->maintained_n);
-    ASSERT(f->maintained_n == map_count(&f->by_name));
+    ASSERT(map_count(&f->maintained) == map_count(&again->maintained));
     for (uint32_t i = 0; i < f->instance_n; i++) {
         ASSERT(f->instances[i].label_matches == again->instances[i].label_matches);
         check_newest_version(f, again, i);
@@ -793,9 +785,9 @@ void fleet_check(struct fleet *f)
     for (uint32_t i = 0; i < f->profile_n; i++) {
         check_profile_counts(f, &f->profiles[i], &again->profiles[i]);
     }
-    LIST_EACH (&f->maintained, link) {
-        const struct maintained_node *m = CONTAINER_OF(link, struct maintained_node, link);
-        const struct maintained_node *same = map_find(&again->by_name, m->name);
+    MAP_EACH (&f->maintained, entry) {
+        const struct maintained_node *m = map_item_value(entry);
+        const struct maintained_node *same = map_find(&again->maintained, m->name);
         ASSERT(same != NULL);
         check_maintained(f, m, same);
     }
