@@ -1,3 +1,4 @@
+/* Reads maintenance.yaml: plugin instances first, then the profiles that name them. */
 #include "profile/config.h"
 
 #include "profile/check/check_plugin.h"
@@ -13,7 +14,7 @@ static struct pos pos_or(const struct ucfg_value *v, struct pos otherwise)
     return v != NULL && v->pos.line > 0 ? v->pos : otherwise;
 }
 
-/* A mapping, or NULL: when nothing was given, and when something else was, which is a problem. */
+/* The mapping; NULL when nothing was given, or something else, which is added as a problem. */
 static const struct ucfg_value *read_obj(struct loader *l, const struct ucfg_value *v,
                                          const char *what)
 {
@@ -40,7 +41,7 @@ static struct ucfg_list read_list(struct loader *l, const struct ucfg_value *v, 
     return list;
 }
 
-/* False when it could not be read, which is a problem then. */
+/* False when it could not be read, which is added as a problem. */
 static bool read_str(struct loader *l, const struct ucfg_value *v, const char *what,
                      struct str *ret)
 {
@@ -78,7 +79,7 @@ static void load_dashboard(struct loader *l)
     }
 }
 
-/* The closest that people get to a name they mean: the same one in another case. */
+/* The likeliest mistake in a name: the same name in another case. */
 static const char *suggest(const struct plugin_table *table, struct str name)
 {
     for (uint32_t i = 0; i < table->n; i++) {
@@ -174,7 +175,7 @@ static void prepare_check(struct loader *l, struct config_instance *instance)
     instance->prepared = instance->check->prepare(&input);
 }
 
-/* An instance that is not right is known all the same: who uses it has made no mistake. */
+/* A wrong instance is still known by its name, so that its uses are no further problems. */
 static void load_instance(struct loader *l, enum plugin_kind kind, const struct ucfg_value *v)
 {
     const struct ucfg_value *obj = read_obj(l, v, "an instance");

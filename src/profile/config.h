@@ -2,7 +2,7 @@
  * config: a whole maintenance.yaml, read and checked: instances of plugins with their typed values,
  * profiles with their states, transitions, expressions and chains.
  *
- * Reading goes on behind a problem, so that all of them are listed at once. A configuration is
+ * Reading goes on after a problem, so that all of them are listed at once. A configuration is
  * never changed after it was read; a newer one takes its place as a whole, arena and all.
  */
 #pragma once
@@ -22,7 +22,7 @@ struct config_instance {
     const struct plugin *schedule; /* of a notification; NULL otherwise */
     struct plugin_value *schedule_values;
     const struct check_plugin *check; /* of a check; NULL otherwise */
-    const void *prepared;             /* by it: its values as it reads them */
+    const void *prepared;             /* by the check: its values as it reads them */
     struct pos pos;
 };
 

@@ -1,3 +1,4 @@
+/* The list of problems of one file. */
 #include "profile/config_problems.h"
 
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /*
  * config_problems: what is wrong with a file, all of it at once, each with its place.
  *
- * A list instead of the first error: who corrects a file wants to do so once. What keeps a file
- * from being used is an error; what will fail later, and only for what it concerns, is a warning.
+ * A list instead of the first error: a file can be corrected in one go. What keeps a file from
+ * being used is an error; what fails later, and only where it is used, is a warning.
  */
 #pragma once
 

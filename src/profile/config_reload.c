@@ -25,7 +25,7 @@ static void reload_keep_annotation(struct active_config *s, struct str key)
     s->annotations[s->annotation_n++] = key;
 }
 
-/* What the configuration reads of nodes' annotations. */
+/* Lists the annotations of nodes that the configuration reads. */
 static void reload_collect_annotations(struct active_config *s)
 {
     const struct config_instances *checks = &s->config.instances[PLUGIN_CHECK];
@@ -70,8 +70,8 @@ static bool reload_same_annotations(const struct active_config *a, const struct 
     return same;
 }
 
-/* Rooms, and the leases that an ask is to take, are those of the configuration before. Who holds a
- * grant keeps it: a patch may be under way. */
+/* Wait queues and grants that are not held yet belong to the old configuration. A grant that is
+ * held stays: its patch may be under way. */
 static void reload_drop_waiting(struct controller *c)
 {
     MAP_EACH (&c->core->nodes.store.items, entry) {
@@ -87,12 +87,12 @@ static void reload_drop_waiting(struct controller *c)
     }
 }
 
-/* Places it in force. What nodes were waiting for is decided anew. */
+/* Puts a configuration in force. All nodes are decided again under it. */
 void reload_activate(struct controller *c, struct active_config *s)
 {
     struct active_config *old = c->active;
-    /* Of the nodes that are known already, only what the one before reads was kept; nothing at all
-     * where there was none. */
+    /* The store kept only those annotations that the old configuration reads: nodes are listed
+     * again when the new one reads others. */
     bool relist = old == NULL || !reload_same_annotations(old, s) ||
                   (s->has_max_maintenance && !old->has_max_maintenance);
     s->loaded = loop_wall(c->loop);
@@ -113,7 +113,8 @@ static void reload_record_event(struct controller *c, const char *type, const ch
 {
     struct str host;
     struct str rest;
-    (void)str_cut(c->core->config.identity, STR("_"), &host, &rest); /* without one it is all */
+    /* Without '_' the whole identity is the host. */
+    (void)str_cut(c->core->config.identity, STR("_"), &host, &rest);
     recorder_add(&c->core->recorder,
                  &(struct recorder_event){
                      .type = str_from(type),
@@ -148,7 +149,7 @@ static void reload_reject(struct controller *c, struct str file, struct str why)
     }
 }
 
-/* "maintenance.yaml:12:7: …", one a line. */
+/* One problem a line: "maintenance.yaml:12:7: …". */
 static void reload_print_problems(const struct problems *problems, struct str file, struct buf *out)
 {
     for (uint32_t i = 0; i < problems->n; i++) {

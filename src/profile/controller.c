@@ -1,5 +1,6 @@
 /*
- * The controller of profiles as a part of the core: its life, and what the core tells it.
+ * The controller of profiles as a part of the core: creation, end, and the callbacks of the core,
+ * of external facts and of timers.
  */
 #include "base/alloc.h"
 #include "profile/controller_internal.h"
@@ -16,7 +17,7 @@ void controller_schedule_turn(struct controller *c)
     }
 }
 
-/* ── what the core tells ───────────────────────────────────────────────────────────────────── */
+/* ── callbacks of the core ─────────────────────────────────────────────────────────────────── */
 
 static struct controller *controller_of(const struct core_part *p)
 {
@@ -27,11 +28,12 @@ static void controller_on_leading(struct core_part *p, bool leading)
 {
     struct controller *c = controller_of(p);
     if (leading) {
-        /* Drains and messages ended with the time before, and nothing else may happen to a node. */
+        /* Drains and notifications ended when the last leadership did. No event need come for a
+         * node that had one, so all nodes are decided. */
         turn_mark_all(c);
     } else {
         grant_drop_all(c);
-        external_facts_drop_all_pods(c->external); /* who leads watches */
+        external_facts_drop_all_pods(c->external); /* only the leader watches pods */
         shuffle_drop_all(c->shuffle);
     }
     controller_schedule_turn(c);
@@ -54,7 +56,7 @@ static void controller_on_node(struct core_part *p, struct store_item *item, con
     }
     external_facts_drop_pods(c->external, item->name);
     fleet_on_gone(c->fleet, item);
-    controller_schedule_turn(c); /* its place may be another's now */
+    controller_schedule_turn(c); /* another node may take its place */
 }
 
 static void controller_on_nodes(struct core_part *p)
@@ -126,7 +128,7 @@ static const struct core_part_ops controller_part_ops = {
     .is_busy = controller_is_busy,
 };
 
-/* ── what external facts and timers tell ───────────────────────────────────────────────────── */
+/* ── callbacks of external facts and timers ────────────────────────────────────────────────── */
 
 static void controller_on_facts(void *ctx, uint64_t instances)
 {
@@ -135,7 +137,7 @@ static void controller_on_facts(void *ctx, uint64_t instances)
     controller_schedule_turn(c);
 }
 
-/* The others that wait find it in the fleet's sum. */
+/* Only this node is marked: the other nodes that wait see the change in the fleet's sum. */
 static void controller_on_pods(void *ctx, struct str node)
 {
     struct controller *c = ctx;
@@ -146,7 +148,7 @@ static void controller_on_pods(void *ctx, struct str node)
     controller_schedule_turn(c);
 }
 
-/* Some wait has ended: of nodes, or of a room that grows by itself. */
+/* The wait of some nodes has ended, or a maxMaintenance group may have a free place (skipAfter). */
 static void controller_on_wake(void *ctx)
 {
     struct controller *c = ctx;
@@ -212,7 +214,7 @@ void controller_free(struct controller *c)
         return;
     }
     core_leave(&c->part);
-    c->log = NULL; /* what ends now is not news */
+    c->log = NULL; /* what ends from here on is not logged */
     if (c->metrics.registry != NULL) {
         metrics_off_collect(c->metrics.registry, controller_view_collect, c);
     }

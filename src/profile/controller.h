@@ -1,11 +1,12 @@
 /*
  * controller: keeps every node's maintenance state, through the doors alone.
  *
- * It watches the nodes, decides in turns what each is to carry (engine.h) and sends the difference
- * as merge patches with a resourceVersion, never more than a window of them at a time. It acts only
- * while it holds the leader lease, or always where election is off. It knows nothing but port/: the
- * swarm, the demo and production run the same code, and two of them run side by side in one
- * process. Nothing polls: an idle controller has no timer but the lease's.
+ * It watches the nodes, decides in turns what labels and annotations each is to have (engine.h) and
+ * sends the difference as merge patches with a resourceVersion, at most a window of them at a time.
+ * It acts only while it holds the leader lease, or always where election is off. It reaches time
+ * and network only through port/: the swarm, the demo and production run the same code, and two
+ * controllers can run in one process. Nothing polls: an idle controller has no timer but the
+ * lease's.
  */
 #pragma once
 
@@ -41,13 +42,14 @@ struct controller_config {
 
 /* Joins the core, which is borrowed and outlives it. */
 struct controller *controller_new(struct core *core, const struct controller_config *config);
-/* Like a crash: nothing more is sent. Accepts NULL. */
+/* Sends nothing more, as after a crash. Accepts NULL. */
 void controller_free(struct controller *c);
 struct core *controller_core(const struct controller *c);
 
-/* A configuration: comes into force as a whole, or not at all; then the one before stays, and what
- * is wrong is told in the log, as a metric, as an Event and to whoever looks. `file` names it in
- * messages. Without any, every node has the default profile alone. */
+/* Puts a configuration in force as a whole, or not at all: then the old one stays, and the error is
+ * in the log, a metric, an Event and controller_config_state. `file` names it in messages. Until
+ * the first one every node has the default profile alone, or nothing is done (`wait_for_config`).
+ */
 NODISCARD
 int controller_configure(struct controller *c, struct str file, struct str text,
                          struct ucfg_env env);
@@ -95,8 +97,8 @@ struct controller_stats {
     uint64_t bad_input; /* lines and objects that could not be read */
     uint32_t in_flight;
     uint32_t dirty;    /* nodes that wait for a decision */
-    uint32_t later;    /* nodes that will be looked at again at some time */
-    uint32_t waiting;  /* nodes that wait for room in maintenance */
+    uint32_t later;    /* nodes that will be decided again at some time */
+    uint32_t waiting;  /* nodes that wait for a place in maintenance */
     uint32_t granting; /* grants that are being recorded */
     uint64_t evicted;  /* pods, by drains */
     uint64_t refused;  /* evictions that the server refused because of a budget */
@@ -112,7 +114,7 @@ void controller_stats(const struct controller *c, struct controller_stats *ret);
 struct controller_limit_wait {
     struct str node;
     struct str uid;
-    struct str profile;          /* that asks; empty = it cannot be told */
+    struct str profile;          /* that asks; empty = unknown */
     usec_t since;                /* wall */
     const struct ask_view *view; /* ledger/arbiter.h */
 };

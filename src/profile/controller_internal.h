@@ -1,15 +1,15 @@
 /*
  * controller_internal: what the files of the controller share; nobody else includes it.
  *
- *   controller.c         its life as a part of the core, and what the core tells it
+ *   controller.c         creation, end, and callbacks of the core and of timers
  *   config_reload.c      the configuration in force and its replacement
- *   managed_node.c       one node: its patches and when to look at it again
+ *   managed_node.c       one node: its patches, and when it is decided again
  *   controller_turn.c    a turn: propose, arbitrate, act
- *   grant.c              leases and the ledger between a node's ask and its patch
+ *   grant.c              from a node that asks for maintenance to its patch
  *   limit_reservation.c  reservations under MaintenanceLimits, shared with requests
  *   node_drain.c         drains that profiles ask for
  *   node_notify.c        notifications about one node
- *   controller_view.c    what others may see
+ *   controller_view.c    what others read of the controller
  */
 #pragma once
 
@@ -27,29 +27,29 @@
 #define NODES_PATH STR("/api/v1/nodes")
 #define CONTROLLER_TAKES_MAX 8u /* staggers in one expression; people use one */
 
-/* Where a node stands between its ask and its maintenance. */
+/* How far a node is between asking for maintenance and its patch. */
 enum grant_stage {
     GRANT_NONE,
-    GRANT_PODS,      /* has its pods looked at, which were not watched */
-    GRANT_LEASES,    /* takes the leases of its staggers, one after the other */
+    GRANT_PODS,      /* waits until its pods, which were not watched, are read */
+    GRANT_LEASES,    /* takes the Leases of its staggers, one after the other */
     GRANT_LIMITS,    /* waits for its reservations */
     GRANT_RECORD,    /* waits for the ledger to be written */
-    GRANT_HELD,      /* may go, on the recorded version of the node */
-    GRANT_INHERITED, /* another leader's: its patch may still arrive */
+    GRANT_HELD,      /* its patch may go out, on the recorded version of the node */
+    GRANT_INHERITED, /* the last leader's, or its outcome is unknown: its patch may still arrive */
 };
 
 struct grant {
     enum grant_stage stage;
-    struct buf owner;                     /* the profile */
-    usec_t began;                         /* wall time */
-    uint64_t version;                     /* GRANT_RECORD and after: of the node, as recorded */
-    uint64_t serial;                      /* GRANT_RECORD: the note that carries it */
-    uint32_t takes[CONTROLLER_TAKES_MAX]; /* check instances whose lease is to be taken */
+    struct buf owner; /* the profile */
+    usec_t began;     /* wall time */
+    uint64_t version; /* GRANT_RECORD and after: of the node, as recorded */
+    uint64_t serial;  /* GRANT_RECORD: the Lease's note that has it; 0 = not written yet */
+    uint32_t takes[CONTROLLER_TAKES_MAX]; /* check instances whose Lease is to be taken */
     uint32_t take_n;
     struct stagger_take *take;
 };
 
-/* A message that could not be sent, of one instance: each waits for its own next try. */
+/* A notification of one instance that could not be sent, and when it is tried again. */
 struct send_retry {
     struct send_retry *next;
     struct buf instance;
@@ -58,12 +58,12 @@ struct send_retry {
     struct backoff backoff;
 };
 
-/* A message on its way, and those that were sent and are not all in the annotation. */
+/* The notification that is being sent, and those sent that are not in the annotation yet. */
 struct node_notifications {
     struct notify_call *call;
     struct buf instance;
     struct buf profile;
-    struct timestamp since; /* of the profile's state when it was begun */
+    struct timestamp since; /* of the profile's state when `call` began */
     struct arena memory;    /* of `sent` */
     struct engine_sent *sent;
     uint32_t sent_n;
@@ -76,36 +76,35 @@ struct managed_node {
     struct controller *c;
     struct store_item *item;          /* borrowed: the managed node ends with it */
     struct prioqueue_item wake;       /* in `waking` */
-    usec_t wake_at;                   /* monotonic: when to look again */
-    struct prioqueue_item queue_item; /* in `wants_grant`, or in its wait queue */
+    usec_t wake_at;                   /* monotonic: when to decide it again */
+    struct prioqueue_item queue_item; /* in `wants_grant`, or in `queue` */
     struct wait_queue *queue;         /* NULL: in `wants_grant`, or nowhere */
-    uint64_t offered; /* in `wants_grant`: the wait queue that has a place for it; 0 = it came by
-                         itself */
-    usec_t since;     /* wall time since when it has asked */
-    uint64_t depends; /* bits of check instances, see fleet.h */
+    uint64_t offered;                 /* id of the wait queue that offered it a place; 0 = none */
+    usec_t since;                     /* wall time since when it asks */
+    uint64_t depends;                 /* bits of check instances, see fleet.h */
     bool any_group;
-    bool reads_pods; /* its checks look at its pods */
-    bool refresh;    /* read the node before the next patch, unless something newer came */
+    bool reads_pods; /* its checks read its pods */
+    bool refresh;    /* read the node before the next patch, unless a newer version came */
     struct api_call *call;
     enum api_verb verb;   /* of `call` */
     bool entering;        /* `call`, or the last one, takes the node into maintenance */
-    bool outcome_unknown; /* and nobody knows whether it did */
+    bool outcome_unknown; /* … and it is unknown whether the server applied it */
     uint64_t version;     /* that the last patch was based on */
     usec_t sent_at;
     usec_t retry_at; /* nothing is sent before */
     struct backoff backoff;
     struct grant *grant;     /* NULL: none */
     struct ask *reserved;    /* its reservations; NULL: none */
-    bool inherited;          /* they are an inherited grant's: it may never become a fact */
-    struct ask *limit_queue; /* its place in the line before the limits; NULL: none */
+    bool inherited;          /* `reserved` is for an inherited grant, which may come to nothing */
+    struct ask *limit_queue; /* its place in the arbiter's queue; NULL: none */
     struct drain *drain;     /* NULL: none */
     struct node_notifications *notifications; /* NULL: none */
     struct buf error;                         /* why the node is not touched */
     uint64_t failing;  /* a hash of what fails in its profiles; 0 = nothing */
-    struct buf events; /* to tell once the patch is through: kind, profile, text; a line each */
+    struct buf events; /* to be sent after the patch: kind, profile and text, a line each */
 };
 
-/* Nodes that wait for the same group, the longest-waiting first. */
+/* Nodes that wait for the same group of a maxMaintenance, the longest-waiting first. */
 struct wait_queue {
     uint64_t id;
     uint32_t index; /* the check instance */
@@ -153,10 +152,10 @@ struct controller {
     uint64_t warn_hidden;
     uint32_t any_groups; /* nodes with any_group */
     uint32_t granting;   /* grants between ask and patch */
-    bool grants_read;    /* the ledger of the leader before has been read */
-    bool all_queued;     /* everybody who asks is in line */
-    bool all_reserved;   /* every node that is in maintenance has claimed its reservations */
-    bool queue_dirty;    /* many may have become due at once: as `all_queued`, for what is dirty */
+    bool grants_read;    /* the last leader's grants have been read */
+    bool all_queued;     /* every node that asks is in a queue */
+    bool all_reserved;   /* every node in maintenance has asked for its reservations */
+    bool queue_dirty;    /* many dirty nodes may ask at once: they are queued first */
     bool capacity_changed;
     uint32_t limit_queue_n; /* nodes with a `limit_queue` */
 };
@@ -175,9 +174,9 @@ void reload_activate(struct controller *c, struct active_config *s);
  */
 struct managed_node *managed_node_get(struct controller *c, struct store_item *item);
 void managed_node_free(struct managed_node *m);
-/* Looks at it again no later than then; monotonic. */
+/* Decides the node again at that time or earlier; monotonic. */
 void managed_node_wake_at(struct managed_node *m, usec_t at);
-void managed_node_wake_due(struct controller *c); /* marks those whose time has come */
+void managed_node_wake_due(struct controller *c); /* marks the nodes whose time has come */
 usec_t managed_node_next_wake(const struct controller *c);
 /* Monotonic time of a wall time that lies ahead. */
 usec_t controller_monotonic(const struct controller *c, usec_t wall);
@@ -189,19 +188,19 @@ bool prio_by_since(struct prioqueue_item *a, struct prioqueue_item *b);
  */
 void controller_turn(void *ctx);
 void turn_mark_all(struct controller *c);
-void turn_leave_queue(struct managed_node *m); /* it asks no more */
+void turn_leave_queue(struct managed_node *m); /* it does not ask any more */
 void turn_engine_input(const struct managed_node *m, bool explain, struct arena *out,
                        struct engine_input *ret);
-/* After the patch that carried them: the triggers that ran, its transitions and their events. */
+/* After a patch: logs its triggers and transitions, and sends their Events. */
 void turn_send_pending_events(struct managed_node *m);
 
 /* ── grant.c ───────────────────────────────────────────────────────────────────────────────── */
 void grant_begin(struct managed_node *m, const struct engine_effect *effect);
-/* After a decision: `wants_grant`, the profile that asks, if any. One that had its pods looked at
- * goes on, or asks no more. */
+/* After a decision, with the profile that asks, if any: a grant in GRANT_PODS goes on once the pods
+ * are known, and ends when its profile does not ask any more. */
 void grant_recheck_pods(struct managed_node *m, struct str wants_grant);
-/* The patch that takes the node into maintenance may go out on this version; otherwise that
- * version is recorded first. */
+/* Whether the patch into maintenance may go out on the node's present version; if not, that version
+ * is recorded first. */
 bool grant_allows_patch(struct managed_node *m);
 void grant_end(struct managed_node *m);
 bool grant_is_pending(const struct grant *g); /* asked for, not held yet; accepts NULL */
@@ -211,33 +210,33 @@ void grant_inherit_all(struct controller *c);
 void grant_drop_all(struct controller *c);
 /* An inherited grant goes when its node has moved on. */
 void grant_drop_if_stale(struct managed_node *m);
-/* An inherited grant whose node asks for the same again goes on as a grant, once the limits are
- * held for it. True: that may still be. */
+/* An inherited grant whose node asks for the same again becomes a held grant once it has its
+ * reservations. True: it may still become one. */
 bool grant_resume(struct managed_node *m, struct str owner);
 struct str grant_owner(const struct managed_node *m); /* GRANT_HELD: the profile; otherwise empty */
 void grant_on_reserved(struct managed_node *m);       /* GRANT_LIMITS: its reservations are held */
 
 /* ── limit_reservation.c ────────────────────────────────────────────────────────────────────────
  */
-#define NODE_LIMIT_QUEUE ((uint64_t)1) /* the line of those whom a MaintenanceLimit refuses */
-/* It asks, its turn has come, and a limit has no room for it. */
+#define NODE_LIMIT_QUEUE ((uint64_t)1) /* the queue of nodes that a MaintenanceLimit refuses */
+/* The node asks and is next, but a limit does not allow it. */
 bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effect);
 /* True when the reservations are held already; otherwise grant_on_reserved follows, or the grant's
  * end. */
 bool node_limit_reserve(struct managed_node *m, struct str profile);
-/* What is a fact has its reservations, whatever the limits say. */
+/* A node that is in maintenance gets its reservations whatever the limits say. */
 void node_limit_adopt(struct managed_node *m, struct str profile);
-/* What may become one by another leader's patch keeps those that it has, and waits for those that
- * it lacks: limits may apply by now that did not when it was granted. */
+/* A node with an inherited grant keeps the reservations that it has, and waits for those that it
+ * lacks: limits may apply by now that did not when it was granted. */
 void node_limit_inherit(struct managed_node *m, struct str profile);
 bool node_limit_holds(const struct managed_node *m);       /* an inherited grant may go on */
-bool node_limit_has_refused(const struct managed_node *m); /* … and this one may not */
-/* After a decision: claims for a node that is in maintenance, gives back for one that is not. */
+bool node_limit_has_refused(const struct managed_node *m); /* … or may not */
+/* After a decision: a node in maintenance gets its reservations, any other gives them back. */
 void node_limit_sync(struct managed_node *m, const struct engine_effect *effect);
 void node_limit_drop(struct managed_node *m); /* forgets them; what is on the server stays there */
 void node_limit_queue_offer(struct controller *c,
-                            struct wait_queue *queue); /* those whom limits allow ask */
-/* It waits in the one line with all requests, while it waits for the limits and few enough do. */
+                            struct wait_queue *queue); /* nodes that the limits allow ask */
+/* The node also waits in the arbiter's queue, together with requests, unless too many nodes do. */
 void node_limit_queue_enter(struct managed_node *m);
 void node_limit_queue_leave(struct managed_node *m);
 struct str node_limit_explain(const struct managed_node *m, struct arena *out); /* why it waits */

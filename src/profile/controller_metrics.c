@@ -1,3 +1,4 @@
+/* Registers the metrics of the profiles' controller and counts for them. */
 #include "profile/controller_metrics.h"
 
 /* 1 ms … 10 s: a patch takes some milliseconds, a struggling server seconds. */

@@ -39,7 +39,7 @@ void controller_metrics_transition(struct controller_metrics *g, struct str prof
 void controller_metrics_notified(struct controller_metrics *g, struct str instance, bool ok);
 void controller_metrics_profile(struct controller_metrics *g, struct str profile, struct str state,
                                 uint32_t count);
-/* 0 makes the series. */
+/* Zeros make the series exist. */
 void controller_metrics_shuffle(struct controller_metrics *g, struct str owner, struct str profile,
                                 double count, double per_replica);
 /* `state` is empty for nodes without the label. */

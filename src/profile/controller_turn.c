@@ -1,12 +1,12 @@
 /*
- * A turn: nodes that changed are looked at (propose), those that ask for maintenance are served in
+ * A turn: nodes that changed are decided (propose), those that ask for maintenance are served in
  * the order in which they came (arbitrate), grants are recorded (commit), patches go out (act).
  */
 #include "base/alloc.h"
 #include "kinds/keys.h"
 #include "profile/controller_internal.h"
 
-/* ── the lines before maintenance ──────────────────────────────────────────────────────────── */
+/* ── wait queues ───────────────────────────────────────────────────────────────────────────── */
 
 static struct str wait_queue_key(const uint64_t *id)
 {
@@ -50,7 +50,7 @@ void turn_leave_queue(struct managed_node *m)
     }
 }
 
-/* A limit refuses it: it waits there, and for nothing else. */
+/* A MaintenanceLimit refuses the node: it waits in the queue of the limits and in no other. */
 static void turn_enter_limit_queue(struct managed_node *m)
 {
     turn_leave_queue(m);
@@ -77,7 +77,7 @@ static void turn_enter_queue(struct managed_node *m, const struct engine_effect 
     prioqueue_put(&m->queue->waiting, &m->queue_item);
 }
 
-/* ── telling ───────────────────────────────────────────────────────────────────────────────── */
+/* ── Events and logs ───────────────────────────────────────────────────────────────────────── */
 
 static void turn_record_event(struct controller *c, const struct store_item *item, const char *type,
                               const char *reason, const char *action, struct str note)
@@ -100,7 +100,7 @@ static void turn_record_event(struct controller *c, const struct store_item *ite
                                });
 }
 
-/* The annotation cannot be read: the node is left as it is, and that is visible. */
+/* The data annotation cannot be read: the node is left as it is, with an Event and an error. */
 static void turn_reject_node(struct managed_node *m, const struct err *err)
 {
     struct controller *c = m->c;
@@ -115,7 +115,7 @@ static void turn_reject_node(struct managed_node *m, const struct err *err)
     }
 }
 
-/* What its profiles fail at is counted each time and told when it is new. */
+/* Failures of the node's profiles are counted each time, but logged only when they are new. */
 static void turn_report_failures(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
@@ -144,15 +144,15 @@ static void turn_report_failures(struct managed_node *m, const struct engine_eff
                     STR_ARG(e->failed), STR_ARG(e->name), STR_ARG(profile_state_name(e->state))));
         }
     }
-    bool trying =
-        m->notifications != NULL && m->notifications->retries != NULL; /* the same once more */
+    /* The same failure may come again. */
+    bool trying = m->notifications != NULL && m->notifications->retries != NULL;
     m->failing = hash == 0 && trying ? m->failing : hash;
 }
 
-/* Kinds of news. */
+/* Kinds of pending events. */
 #define PENDING_TRIGGER_RAN STR("ran")     /* a trigger instance */
 #define PENDING_STATE_CHANGED STR("moved") /* into a state */
-#define PENDING_ENTERED STR("entered")     /* maintenance, and its enter chain is done */
+#define PENDING_ENTERED STR("entered")     /* in maintenance, with its enter chain done */
 
 static void turn_add_pending_event(struct managed_node *m, struct str kind, struct str profile,
                                    struct str what)
@@ -164,7 +164,7 @@ static void turn_add_pending_event(struct managed_node *m, struct str kind, stru
     }
 }
 
-/* What a patch carries is told when it is on the server, not before. */
+/* Events about a patch are sent once the server has it, not before. */
 static void turn_keep_pending_events(struct managed_node *m, const struct engine_effect *effect)
 {
     const struct config_instances *triggers = &m->c->active->config.instances[PLUGIN_TRIGGER];
@@ -249,7 +249,7 @@ static void turn_log_checks(struct managed_node *m, const struct engine_profile 
     }
 }
 
-/* Why notifications are silent. */
+/* Logs why notifications were not sent. */
 static void turn_log_notify_skips(struct managed_node *m, const struct engine_profile *e,
                                   bool details)
 {
@@ -271,7 +271,7 @@ static void turn_log_notify_skips(struct managed_node *m, const struct engine_pr
     }
 }
 
-/* For nodes whose label asks for it, how the decision came about. */
+/* Logs how the decision came about, for nodes whose label asks for it. */
 static void turn_log_details(struct managed_node *m, const struct engine_effect *effect)
 {
     bool details = str_eq(node_label(m->item->object, KEY_LOG_DETAILS), STR("true"));
@@ -309,7 +309,7 @@ void turn_engine_input(const struct managed_node *m, bool explain, struct arena 
     }
 }
 
-/* As the bug would: a space that Go does not write. */
+/* For a test of the swarm: writes a space that Go does not write. */
 static void turn_corrupt_data(struct buf *body)
 {
     struct str head;
@@ -341,8 +341,8 @@ static void turn_patch(struct managed_node *m, const struct engine_effect *effec
     managed_node_send(m, API_PATCH);
 }
 
-/* The grant has no purpose any more; but a patch of which nobody knows what became may still
- * arrive. */
+/* No profile asks for the held grant any more. If the outcome of its patch is unknown, that patch
+ * may still arrive, and the grant goes on counting as inherited. */
 static void turn_drop_grant(struct managed_node *m)
 {
     if (m->grant->stage != GRANT_HELD) {
@@ -355,9 +355,9 @@ static void turn_drop_grant(struct managed_node *m)
     }
 }
 
-/* What an inherited grant was granted is not asked for any more, or not now. Any write to the node
- * makes the patch that may still arrive conflict, and frees the place: when there is nothing else
- * to write, a mark. */
+/* The node does not ask for what its inherited grant allows. Any write to the node makes the old
+ * patch, which may still arrive, conflict, and so ends the grant. When there is nothing else to
+ * write, the fence annotation is written. */
 static void turn_fence_stale_patch(struct managed_node *m, struct engine_effect *effect)
 {
     if (m->grant == NULL || m->grant->stage != GRANT_INHERITED || effect->edit.edit_n > 0) {
@@ -382,15 +382,15 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
     struct controller *c = m->c;
     bool patch = effect->edit.edit_n > 0;
     if (effect->enters && !grant_allows_patch(m)) {
-        return; /* the ledger comes first; it marks the node again */
+        return; /* the ledger is written first, and then marks the node again */
     }
     node_notify_mark_in_patch(m, effect);
     if (patch) {
         turn_patch(m, effect);
     }
     if (m->drain != NULL) {
-        /* A patch that comes at a drain's end may uncordon: what is scheduled to the node before
-         * its answer is here is to stay. */
+        /* The patch after a drain may uncordon the node: pods that are scheduled to the node
+         * before the reply is here must not be evicted. */
         drain_pause(m->drain, patch && drain_is_done(m->drain));
     }
     if ((effect->needs & ENGINE_NEED_DRAIN) == 0) {
@@ -412,25 +412,25 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
     }
 }
 
-/* Nobody looks at its pods any more: it does not wait, or no check asks. */
-static void turn_drop_pods(struct managed_node *m, bool looks)
+/* Stops watching the node's pods when the node does not wait, or no check reads them any more. */
+static void turn_drop_pods(struct managed_node *m, bool reads_pods)
 {
     struct controller *c = m->c;
     struct str name = m->item->name;
     if (external_facts_wants_pods(c->external, name) &&
-        ((m->reads_pods && !looks) || !fleet_is_waiting(c->fleet, m->item))) {
+        ((m->reads_pods && !reads_pods) || !fleet_is_waiting(c->fleet, m->item))) {
         external_facts_drop_pods(c->external, name);
     }
-    m->reads_pods = looks;
+    m->reads_pods = reads_pods;
 }
 
-/* One node: what is it to carry, and is there something to send? `serve`: its turn has come. */
+/* Decides one node and acts on it. `serve`: the node asked for a grant and is next in the queue. */
 static void turn_decide(struct managed_node *m, bool serve)
 {
     struct controller *c = m->c;
     usec_t now = loop_now(c->loop);
     if (m->call != NULL) {
-        return; /* the answer marks it again */
+        return; /* the reply marks the node again */
     }
     if (now < m->retry_at) {
         managed_node_wake_at(m, m->retry_at);
@@ -448,7 +448,7 @@ static void turn_decide(struct managed_node *m, bool serve)
     m->item->decided = input.wall;
     if (engine_decide(&input, &c->tmp, &effect, &err) < 0) {
         turn_leave_queue(m);
-        turn_drop_pods(m, /* looks= */ false);
+        turn_drop_pods(m, /* reads_pods= */ false);
         turn_reject_node(m, &err);
         return;
     }
@@ -461,7 +461,7 @@ static void turn_decide(struct managed_node *m, bool serve)
     turn_log_details(m, &effect);
     turn_report_failures(m, &effect);
     managed_node_wake_at(m, controller_monotonic(c, effect.again_at));
-    /* An earlier wake has taken the place of the one for the next try. */
+    /* The wake for the next try was replaced if an earlier one was set. */
     managed_node_wake_at(m, node_notify_retry_at(m));
     if (m->grant != NULL && !effect.keeps_grant) {
         turn_drop_grant(m);
@@ -489,7 +489,7 @@ static void turn_decide(struct managed_node *m, bool serve)
 
 /* ── arbitrate ─────────────────────────────────────────────────────────────────────────────── */
 
-/* Where a room has places again, the first in its line ask. */
+/* Moves the first nodes of each wait queue to `wants_grant`, as many as its group has places. */
 static void turn_offer_capacity(struct controller *c)
 {
     c->capacity_next = USEC_NEVER;
@@ -533,7 +533,7 @@ static uint32_t turn_window(const struct controller *c)
     return c->config.window > 0 ? c->config.window : CONTROLLER_WINDOW;
 }
 
-/* Asked before every send: the lease may end within a turn. */
+/* Asked before every send: the leader lease may end within a turn. */
 static bool turn_may_continue(struct controller *c)
 {
     if (c->stats.in_flight + c->granting >= turn_window(c) || !controller_may_act(c)) {
@@ -555,7 +555,7 @@ void turn_mark_all(struct controller *c)
     }
 }
 
-/* Marks the nodes whose checks looked at something that is different now. */
+/* Marks the nodes whose checks read something that has changed. */
 static void turn_mark_dependents(struct controller *c, bool wait_queues)
 {
     uint64_t bits = fleet_changed(c->fleet) | c->changed;
@@ -586,9 +586,9 @@ static void turn_queue_node(struct controller *c, struct store_item *item)
     arena_reset(&c->tmp);
 }
 
-/* After a list, a change of leader or of configuration nobody is in line; when a window opens, or
- * something else that many wait for, they are due at once. Those who are due are found first, so
- * that none is overtaken by one that merely was looked at earlier. */
+/* After a list, a new leader or a new configuration no node is in a queue; and when a window opens,
+ * many nodes ask at once. All of them are put into their queues before any is served, so that no
+ * node overtakes an older one just because it was decided earlier. */
 static void turn_queue_all(struct controller *c)
 {
     if (!c->all_queued) {
@@ -604,7 +604,7 @@ static void turn_queue_all(struct controller *c)
     c->queue_dirty = false;
 }
 
-/* Whether nothing of a node's cycle has begun: such a node holds no place and waits for none. */
+/* Whether the node is operational: it holds no place in maintenance and waits for none. */
 static bool turn_may_postpone(const struct store_item *item)
 {
     enum profile_state state;
@@ -612,9 +612,9 @@ static bool turn_may_postpone(const struct store_item *item)
            state == PROFILE_STATE_OPERATIONAL;
 }
 
-/* The next node to look at. What has begun goes on before something new begins: when many nodes
- * are due at once and all places of the window are taken, those in maintenance would otherwise
- * stand behind all that have not even asked, and their places stay taken. */
+/* Decides the next dirty node. Nodes that are not operational go first: when many nodes are dirty
+ * and the window of patches is full, nodes in maintenance would otherwise wait behind all
+ * operational ones and keep their places. */
 static void turn_next_node(struct controller *c)
 {
     struct store_item *item = store_take(&c->core->nodes.store);
@@ -626,7 +626,8 @@ static void turn_next_node(struct controller *c)
     turn_decide(managed_node_get(c, item), /* serve= */ false);
 }
 
-/* Who asks is served before the next node is looked at: rooms bound how many that can be. */
+/* Nodes that ask for a grant are served before the next dirty node is decided; limits bound how
+ * many they can be. */
 static bool turn_step(struct controller *c)
 {
     if (fleet_usage_changed(c->fleet) || c->capacity_changed) {
@@ -640,7 +641,7 @@ static bool turn_step(struct controller *c)
         uint64_t offered = m->offered;
         m->offered = 0;
         turn_decide(m, /* serve= */ true);
-        /* It goes on waiting, for another room: the place is the next one's. */
+        /* The node waits in another queue now: the place it was offered goes to the next node. */
         c->capacity_changed =
             c->capacity_changed ||
             (offered != 0 && m->grant == NULL && (m->queue == NULL || m->queue->id != offered));

@@ -1,5 +1,5 @@
 /*
- * What others may see of the controller: metrics, nodes, explanations.
+ * What others read of the controller: metrics, nodes, explanations; and its self-check.
  */
 #include "profile/controller_internal.h"
 #include "kinds/keys.h"
@@ -57,7 +57,7 @@ void controller_view_collect(void *ctx)
     controller_view_collect_profiles(c);
 }
 
-/* ── looking ───────────────────────────────────────────────────────────────────────────────── */
+/* ── nodes ─────────────────────────────────────────────────────────────────────────────────── */
 
 static struct controller_node controller_node_view(const struct store_item *item)
 {

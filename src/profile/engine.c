@@ -1,3 +1,4 @@
+/* Decides for one node, profile by profile: enter chain, notifications, one transition at most. */
 #include "profile/engine.h"
 
 #include "calendar/elapsed.h"
@@ -17,8 +18,9 @@ struct decision {
 
 /* ── profiles and their entries ────────────────────────────────────────────────────────────── */
 
-/* Drops entries of profiles that the label names no more, whatever the configuration says: one that
- * is only missing there resumes when it returns. Makes entries for those that are new. */
+/* Drops the entries of profiles that the label does not name any more, and makes entries for new
+ * ones. A profile that is only missing in the configuration keeps its entry and goes on when it
+ * returns. */
 static void engine_sync_profiles(struct decision *d, struct str label)
 {
     struct node_data *data = &d->data;
@@ -52,7 +54,7 @@ static uint32_t engine_count_profiles(const struct decision *d, struct str label
     return n;
 }
 
-/* The profiles that count, each once: a name that stands twice in the label is one profile. */
+/* The profiles to decide, each once: a name that the label has twice is one profile. */
 static int engine_collect_profiles(struct decision *d, struct str label, struct err *err)
 {
     struct engine_effect *effect = d->effect;
@@ -149,27 +151,28 @@ static struct notify_schedule engine_notify_schedule(const struct config_instanc
 {
     const struct plugin *schedule = instance->schedule;
     const struct plugin_value *values = instance->schedule_values;
-    struct notify_schedule notice = { 0 };
+    struct notify_schedule parsed = { 0 };
     struct err ignored = { 0 };
-    int r = notify_schedule_parse_kind(str_from(schedule->name), &notice.kind, &ignored);
-    ASSERT(r == 0); /* the table names none other */
-    switch (notice.kind) {
+    int r = notify_schedule_parse_kind(str_from(schedule->name), &parsed.kind, &ignored);
+    ASSERT(r == 0); /* the plugin table has no other schedules */
+    switch (parsed.kind) {
     case NOTIFY_SCHEDULE_PERIODIC:
-        notice.span_ns = plugin_get(schedule, values, "interval")->number;
+        parsed.span_ns = plugin_get(schedule, values, "interval")->number;
         break;
     case NOTIFY_SCHEDULE_ONESHOT:
-        notice.span_ns = plugin_get(schedule, values, "delay")->number;
+        parsed.span_ns = plugin_get(schedule, values, "delay")->number;
         break;
     case NOTIFY_SCHEDULE_SCHEDULED:
-        notice.instant = (uint32_t)plugin_get(schedule, values, "instant")->number;
-        notice.weekdays = (uint8_t)plugin_get(schedule, values, "weekdays")->number;
+        parsed.instant = (uint32_t)plugin_get(schedule, values, "instant")->number;
+        parsed.weekdays = (uint8_t)plugin_get(schedule, values, "weekdays")->number;
         break;
     }
-    return notice;
+    return parsed;
 }
 
-/* That message about this state of the profile, if it was sent. Were it asked for by its time
- * alone, the first of two that are due on entry would be due again once the annotation has it. */
+/* The instance's message about this state of the profile, if it was sent since. Its time in the
+ * annotation alone would not do: the first of two messages that are due on entry would be due
+ * again. */
 static const struct engine_sent *engine_find_sent(const struct decision *d,
                                                   const struct node_data_profile *entry,
                                                   struct str instance)
@@ -226,7 +229,7 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct node_
         if (sent != NULL && elapsed_order(last->at, sent->at) < 0) {
             last->at = sent->at;
         }
-        struct notify_schedule notice = engine_notify_schedule(instance);
+        struct notify_schedule parsed = engine_notify_schedule(instance);
         const struct notify_schedule_facts facts = {
             .moved = !str_eq(entry->current, entry->previous),
             .was_operational =
@@ -235,7 +238,7 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct node_
             .last = last->at,
             .now = d->now,
         };
-        struct notify_schedule_answer answer = notify_schedule_at(&notice, &facts);
+        struct notify_schedule_answer answer = notify_schedule_at(&parsed, &facts);
         engine_add_notify_skip(e, instance->name, &answer);
         if (!answer.due || sent != NULL) {
             effect->again_at = MIN(effect->again_at, answer.next);
@@ -278,7 +281,8 @@ static void engine_add_wants(struct decision *d, const struct check_verdict *v)
     effect->want_n += v->want_n;
 }
 
-/* Whether the chain would pass if every limit answered `room`. */
+/* Whether the chain would pass if every maxMaintenance check answered `passes`, or, with `invert`,
+ * the opposite of what it did. */
 static bool engine_passes_with(const struct config_transition *t,
                                const struct engine_transition *ret, bool passes, bool invert)
 {
@@ -296,7 +300,7 @@ static bool engine_passes_with(const struct config_transition *t,
     return check_expr_eval(&t->check, verdicts, &passed, &ignored) == 0 && passed;
 }
 
-/* The node waits for room if nothing but limits is in its way. */
+/* The node waits for a group of maxMaintenance if no other check holds it back. */
 static void engine_note_full_group(struct decision *d, const struct engine_profile *e,
                                    const struct config_transition *t,
                                    const struct engine_transition *ret)
@@ -321,11 +325,12 @@ static void engine_note_full_group(struct decision *d, const struct engine_profi
                 effect->waits_since = timestamp_to_usec(e->since);
             }
         }
-        /* It stands in one line; what another profile or transition waits for is looked at. */
+        /* The node waits in one queue only; if another transition waits for another group, the node
+         * is decided at every change of any group. */
         effect->any_group =
             effect->any_group || (full != NULL && full->limit_group != effect->waits_group);
     } else if (!ret->chain_passed && engine_passes_with(t, ret, true, true)) {
-        effect->any_group = true; /* "!limit": it waits for the room to be full */
+        effect->any_group = true; /* "!max": it waits for the group to be full */
     }
 }
 
@@ -397,7 +402,7 @@ static void engine_evaluate(struct decision *d, const struct engine_profile *e,
     }
 }
 
-/* Why a passing chain does not lead into maintenance all the same; empty = nothing holds it. */
+/* Why a passing chain still does not lead into maintenance; empty = it does. */
 static struct str engine_held_reason(struct decision *d, const struct engine_profile *e)
 {
     struct str granted = d->in->progress.granted;
@@ -424,8 +429,7 @@ static bool engine_takes_lease(const struct engine_transition *t)
     return false;
 }
 
-/* All transitions are looked at, and the first that passes is the one; none if one of them failed.
- */
+/* Evaluates all transitions and chooses the first that passes; none if one of them failed. */
 static int64_t engine_choose(struct decision *d, struct engine_profile *e)
 {
     const struct config_state *state = &e->profile->states[e->state];
@@ -467,8 +471,8 @@ static void engine_end_enter(struct decision *d, uint32_t index, struct node_dat
     }
 }
 
-/* The state is written together with what its triggers do to the node, and with what entering the
- * next one does where that takes no time and nobody is to be told. */
+/* The new state is written together with the edits of the transition's triggers, and with those of
+ * the new state's enter chain if that neither drains nor notifies. */
 static void engine_enter_state(struct decision *d, uint32_t index, struct node_data_profile *entry,
                                enum profile_state next)
 {
@@ -498,7 +502,7 @@ static void engine_try_transition(struct decision *d, uint32_t index,
     }
     const struct engine_transition *t = &e->transitions[chosen];
     if (t->target == e->state) {
-        return; /* it only keeps those behind it from their turn */
+        return; /* it only keeps the transitions behind it from being chosen */
     }
     bool granted = engine_is_granted(d, e);
     bool wants_grant = t->target == PROFILE_STATE_MAINTENANCE || engine_takes_lease(t);
@@ -586,7 +590,7 @@ int engine_decide(const struct engine_input *in, struct arena *out, struct engin
     }
     d.in_maintenance = ret->in_maintenance;
     if (!in->node->unschedulable) {
-        /* Somebody lifted our cordon: whatever cordon comes next is not ours. */
+        /* The node was uncordoned by somebody else: the next cordon is not a profile's. */
         node_edit_remove_annotation(&ret->edit, KEY_PROFILE_CORDON);
     }
     for (uint32_t i = 0; i < ret->profile_n; i++) {

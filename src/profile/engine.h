@@ -1,13 +1,13 @@
 /*
- * engine: what is to be done about a node, decided from what it carries, the configuration, the
+ * engine: decides what is to be done about a node, from the node itself, the configuration, the
  * other nodes, the facts and the time.
  *
  * Pure: no I/O, no clock, nothing kept. The same function decides in production, in the simulator
- * and in `explain`. It never waits: what takes time (a drain, a message, a grant) it names as
- * something to be done, and is called again when that is finished.
+ * and in `explain`. It never waits: what takes time (a drain, a notification, a grant) is named
+ * in the result, and the engine is called again when that is done.
  *
  * Of a node's profiles one at most is in maintenance, or on its way there. Each profile makes at
- * most one transition a decision, and a profile that fails holds up nobody but itself.
+ * most one transition a decision, and a profile that fails holds up no other.
  */
 #pragma once
 
@@ -15,14 +15,14 @@
 #include "profile/check/check.h"
 #include "profile/node_data.h"
 
-/* A notification that was sent. The annotation has room for the time of the last one of an instance
- * alone; which profile it was about, and that others are to follow, is known only here. */
+/* A notification that was sent. The annotation keeps only the time of an instance's last one; which
+ * profile it was about, and that others are to follow, is known only here. */
 struct engine_sent {
     struct str instance;
     struct str profile;
     struct timestamp transition; /* of the profile, as it was then */
     struct timestamp at;         /* later than `transition`, whatever the clocks say */
-    bool in_patch;               /* the controller's: the patch under way says all of it */
+    bool in_patch;               /* for the controller: the patch under way writes it */
 };
 
 struct engine_send_failed {
@@ -33,12 +33,12 @@ struct engine_send_failed {
 /* What the controller has under way with the node; zero = nothing. */
 struct engine_progress {
     struct str granted; /* the profile that holds the grant; empty = none */
-    bool drained;       /* the drain that was asked for has come to its end */
+    bool drained;       /* the drain that was asked for is done */
     struct str drain;   /* explain: how far the drain is, in words; empty = none runs */
-    /* What was sent since the annotation last told. */
+    /* What was sent and is not in the annotation yet. */
     const struct engine_sent *sent;
     uint32_t sent_n;
-    /* Notifications that could not be sent and are waited with. */
+    /* Notifications that could not be sent and wait for their next try. */
     const struct engine_send_failed *send_failed;
     uint32_t send_failed_n;
 };
@@ -69,17 +69,17 @@ struct engine_transition {
     bool chain_passed;
     bool passed;      /* and nothing else holds it back */
     struct str error; /* of the chain; empty = none */
-    struct str held;  /* the chain passed, and yet: why; empty = nothing */
-    usec_t next;      /* when any of its checks could change by itself */
+    struct str held;  /* why it is held although its chain passed; empty = it is not */
+    usec_t next;      /* wall time at which a check could change by itself */
 };
 
 /* Why a notification is not due, in the schedule's words. */
 struct engine_notify_skip {
     struct str instance;
-    const char *reason; /* NULL where there are none */
-    const char *note;   /* said before, due or not; NULL mostly */
-    bool due;           /* the note is all there is */
-    bool loud;          /* worth a line in any case */
+    const char *reason; /* NULL: none */
+    const char *note;   /* logged before the reason, due or not; mostly NULL */
+    bool due;           /* only the note is to be logged */
+    bool loud;          /* logged even without the label that asks for details */
 };
 
 #define ENGINE_RAN_MAX                                                                             \
@@ -95,7 +95,7 @@ struct engine_profile {
     uint32_t transition_n;
     struct str error;  /* what failed; empty = nothing */
     struct str failed; /* "Failed to enter state in-maintenance": where it did, for the event */
-    bool notifying;    /* it is new in its state, and not all is sent that is to be sent */
+    bool notifying;    /* it has entered its state, and some notifications are not sent yet */
     struct engine_notify_skip *notify_skips;
     uint32_t notify_skip_n;
     const struct chain *ran[ENGINE_RAN_MAX]; /* trigger chains that have come to their end */
@@ -104,8 +104,8 @@ struct engine_profile {
 };
 
 enum engine_need {
-    ENGINE_NEED_GRANT = 1 << 0, /* asks to go into maintenance: `asker` */
-    ENGINE_NEED_DRAIN = 1 << 1, /* a drain is to run, or to stand at its end; a patch comes first */
+    ENGINE_NEED_GRANT = 1 << 0,  /* asks to go into maintenance: `grant_profile` */
+    ENGINE_NEED_DRAIN = 1 << 1,  /* a drain is to run, or to stay done; a patch comes first */
     ENGINE_NEED_NOTIFY = 1 << 2, /* `notify` is due */
 };
 
@@ -127,14 +127,14 @@ struct engine_effect {
                    * counted */
     uint32_t entered_profile;
     usec_t again_at;      /* wall time; USEC_NEVER: not before something is observed */
-    uint64_t depends;     /* bits of the check instances that were looked at, see fleet.h */
-    uint64_t waits_group; /* not 0: it would go into maintenance if that room had a place */
-    uint32_t waits_check; /* the check instance of that room */
+    uint64_t depends;     /* bits of the check instances that were run, see fleet.h */
+    uint64_t waits_group; /* not 0: the group of maxMaintenance that has no place for it */
+    uint32_t waits_check; /* the check instance of that group */
     usec_t waits_since;   /* wall time: since when the profile is in its state */
-    bool any_group;       /* its answer depends on rooms in another way: look at every change */
+    bool any_group;       /* it depends on groups in another way: decide at every change */
     struct facts_want *wants;
     uint32_t want_n;
-    bool reads_pods;                 /* a check looked at the pods of the node itself */
+    bool reads_pods;                 /* a check read the pods of the node itself */
     struct engine_profile *profiles; /* in the label's order */
     uint32_t profile_n;
     bool in_maintenance; /* one of them is, when the decision began */

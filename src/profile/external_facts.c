@@ -1,3 +1,4 @@
+/* The queue of queries to other systems: what is sent when, retries, a new configuration. */
 #include "profile/external_facts.h"
 
 #include "base/alloc.h"
@@ -7,19 +8,18 @@
 #define QUERY_BACKOFF_MAX MINUTES(5)
 #define REFRESH_DEFAULT MINUTES(5) /* a configuration may switch the interval off */
 #define REFRESH_MIN SECONDS(1)
-#define QUERY_INTERVAL_MIN                                                                         \
-    MSECONDS(100)                 /* whoever wants more often gets the answer that is there */
-#define TRANSIENT_FAILURES_MAX 3u /* an outage shorter than that is nobody's error */
+#define QUERY_INTERVAL_MIN MSECONDS(100) /* within it a want gets the answer that is there */
+#define TRANSIENT_FAILURES_MAX 3u        /* failures in a row before a check shows the error */
 
-/* A dead Prometheus holds its place until its time is up, and the wire has few places, which
- * messages need as well; the API server has others to serve. */
+/* A dead Prometheus holds its place until it times out, and notifications need outbound requests as
+ * well; the API server has other clients to serve. */
 static const uint32_t in_flight_max[EXTERNAL_FACTS_KINDS] = {
     [FACTS_PROMETHEUS] = 4,
     [FACTS_STAGGER] = 8,
     [FACTS_AFFINITY] = 8,
 };
 
-/* ── one ask ───────────────────────────────────────────────────────────────────────────────── */
+/* ── one query ─────────────────────────────────────────────────────────────────────────────── */
 
 void external_facts_schedule(struct external_facts *e)
 {
@@ -137,8 +137,8 @@ void fact_query_fail(struct fact_query *q, bool transient, usec_t retry_after,
     q->backoff.max = MAX(QUERY_BACKOFF_BASE, MIN(e->refresh, QUERY_BACKOFF_MAX));
     usec_t wait = backoff_next(&q->backoff, loop_random(e->loop));
     wait = MAX(wait, MIN(retry_after, QUERY_BACKOFF_MAX));
-    /* Whoever still wants it says so again when the answer has grown old; pods are wanted until
-     * they are forgotten. */
+    /* A check that still wants the answer says so again when the answer is old. Pods are wanted
+     * until external_facts_drop_pods. */
     bool over = q->kind != FACTS_AFFINITY &&
                 now + wait > q->wanted_at + 2 * e->refresh + QUERY_BACKOFF_BASE;
     if (!transient || over || q->backoff.failures >= TRANSIENT_FAILURES_MAX) {
@@ -199,7 +199,7 @@ static void fact_query_start(struct fact_query *q)
     }
 }
 
-/* ── all of them ───────────────────────────────────────────────────────────────────────────── */
+/* ── all queries ───────────────────────────────────────────────────────────────────────────── */
 
 void external_facts_changed(struct external_facts *e, uint64_t readers)
 {
@@ -213,7 +213,7 @@ static bool external_facts_may_send(const struct external_facts *e, enum facts_k
            (kind == FACTS_PROMETHEUS || client_open(e->config.client));
 }
 
-/* Whose turn it is; NULL: nobody waits, or there is no place. */
+/* The next query to send; NULL: none is queued, or there is no place. */
 static struct fact_query *external_facts_next(struct external_facts *e, enum facts_kind kind)
 {
     struct list *queue = &e->queues[kind];
@@ -240,7 +240,7 @@ static void external_facts_run(void *ctx)
     uint64_t changed = e->changed;
     e->changed = 0;
     if (changed != 0) {
-        e->config.on_change(e->config.ctx, changed); /* last: it may do as it likes */
+        e->config.on_change(e->config.ctx, changed); /* last: it may call back */
     }
 }
 
@@ -269,7 +269,7 @@ void external_facts_drop_all_pods(struct external_facts *e)
     MAP_EACH (&e->nodes, item) {
         struct fact_query *q = map_item_value(item);
         facts_forget_node(e->facts, q->node);
-        (void)map_del(&e->nodes, q->node); /* the very item */
+        (void)map_del(&e->nodes, q->node); /* it is `item` */
         fact_query_free(q);
     }
 }
@@ -350,7 +350,7 @@ static struct fact_query *external_facts_new_query(struct external_facts *e,
     return str_eq(plugin, STR("stagger")) ? external_facts_new_stagger(e, instance) : NULL;
 }
 
-/* The old ask of the same identity takes the new one's place. */
+/* The old query with the same key is kept instead of the new one, with its answer. */
 static struct fact_query *external_facts_reuse_query(struct external_facts *e,
                                                      struct fact_query *fresh, uint32_t *ret_from)
 {
@@ -409,7 +409,7 @@ void external_facts_configure(struct external_facts *e, const struct config *con
     }
 }
 
-/* ── wanting ───────────────────────────────────────────────────────────────────────────────── */
+/* ── wants ─────────────────────────────────────────────────────────────────────────────────── */
 
 static struct fact_query *external_facts_node_query(struct external_facts *e, struct str node)
 {
@@ -455,7 +455,7 @@ void external_facts_drop_pods(struct external_facts *e, struct str node)
     }
 }
 
-/* ── promises ──────────────────────────────────────────────────────────────────────────────── */
+/* ── self-check ────────────────────────────────────────────────────────────────────────────── */
 
 static void fact_query_check(const struct fact_query *q, uint32_t in_flight[EXTERNAL_FACTS_KINDS])
 {

@@ -1,6 +1,5 @@
 /*
- * The pods of nodes: whether any of them prefers operational nodes, watched for some nodes at a
- * time.
+ * Watches the pods of some nodes at a time, for whether any of them prefers operational nodes.
  */
 #include "base/alloc.h"
 #include "kinds/keys.h"
@@ -38,12 +37,12 @@ struct pod_watch {
     struct fact_query *query;
     struct reflector reflector;
     struct arena memory; /* of the reflector's texts */
-    struct map matching; /* those that prefer operational nodes, "namespace/name" */
+    struct map matching; /* "namespace/name" of pods that prefer operational nodes */
     struct buf key;
     bool synced;
-    bool failed;    /* it failed: nothing is known by it any more, and it is soon ended */
-    bool transient; /* and that may pass soon */
-    struct err err; /* and that is why */
+    bool failed;    /* the pods are unknown again, and the watch is about to be ended */
+    bool transient; /* the failure may pass soon */
+    struct err err; /* the failure */
     usec_t asked;
 };
 
@@ -69,7 +68,7 @@ static void pod_watch_on_list(void *ctx)
 {
     struct pod_watch *p = ctx;
     MAP_EACH (&p->matching, item) {
-        (void)map_del(&p->matching, map_item_name(item)); /* the very item */
+        (void)map_del(&p->matching, map_item_name(item)); /* it is `item` */
     }
 }
 
@@ -84,7 +83,7 @@ static int pod_watch_on_object(void *ctx, const struct jval *object, bool delete
     buf_reset(&p->key);
     buf_printf(&p->key, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(name));
     if (!deleted && pod_prefers_operational(object)) {
-        (void)map_put(&p->matching, buf_str(&p->key), p); /* there is nothing more to keep */
+        (void)map_put(&p->matching, buf_str(&p->key), p); /* the value is not used */
     } else {
         (void)map_del(&p->matching, buf_str(&p->key)); /* mostly it was not there */
     }
@@ -109,12 +108,12 @@ static bool pod_watch_on_synced(void *ctx, uint64_t version UNUSED)
     q->e->no_streams = p->reflector.refused;
     backoff_reset(&q->backoff);
     pod_watch_put_answer(p, /* live= */ true);
-    external_facts_schedule(q->e); /* the next may fly */
+    external_facts_schedule(q->e); /* the next query may start */
     return true;
 }
 
-/* What happened since is not known, so nobody goes by what was; only a new list can tell. Its own
- * line may be at hand, so it is ended from the loop. */
+/* The pods are unknown until they are listed again. The watch is ended from the loop, because this
+ * is called while the watch handles its own input. */
 static void pod_watch_on_error(void *ctx, const struct err *err, bool bad)
 {
     struct pod_watch *p = ctx;
@@ -200,7 +199,7 @@ void pods_end_failed(struct external_facts *e)
     }
 }
 
-/* Its answer is kept, as of now. */
+/* The query keeps the answer that it has now. */
 static void pods_pause(struct fact_query *q)
 {
     struct external_facts *e = q->e;
@@ -213,11 +212,11 @@ static void pods_pause(struct fact_query *q)
            CONTAINER_OF(before, struct fact_query, link)->serial > q->serial) {
         before = before->prev;
     }
-    list_add(before->next, &q->link); /* in front of the next one */
+    list_add(before->next, &q->link); /* behind `before` */
 }
 
-/* Who can be done without. Those that must be live are few and do not stay long: the oldest of them
- * has had most time to be of use. */
+/* The watch to pause for another: the youngest that need not be live. Those that must be live are
+ * few and short; if there are no others, the oldest of them goes, which has had the most time. */
 static struct fact_query *pods_find_spare_watch(struct external_facts *e)
 {
     for (struct list *link = e->watches.prev; link != &e->watches; link = link->prev) {
@@ -246,7 +245,7 @@ struct fact_query *pods_next(struct external_facts *e)
     }
     struct fact_query *spare = full ? pods_find_spare_watch(e) : NULL;
     if (full && spare == NULL) {
-        return NULL; /* each of them will tell, or fail */
+        return NULL; /* all are still listing, and will sync or fail */
     }
     if (full) {
         pods_pause(spare);
@@ -254,7 +253,7 @@ struct fact_query *pods_next(struct external_facts *e)
     return CONTAINER_OF(queue->next, struct fact_query, link);
 }
 
-/* A node about to go is not to wait until thousands have been looked at. */
+/* A node that is about to go must not wait for the pods of thousands of others. */
 static void pods_move_ahead(struct fact_query *q)
 {
     struct list *queue = &q->e->queues[FACTS_AFFINITY];
@@ -263,7 +262,7 @@ static void pods_move_ahead(struct fact_query *q)
     while (before != queue && CONTAINER_OF(before, struct fact_query, link)->live) {
         before = before->next;
     }
-    list_add(before, &q->link); /* in front of the first that can wait */
+    list_add(before, &q->link); /* before the first that need not be live */
 }
 
 void pods_want(struct fact_query *q, bool live)
@@ -272,7 +271,7 @@ void pods_want(struct fact_query *q, bool live)
         list_del(&q->link);
         q->state = FACT_QUERY_IDLE;
     }
-    fact_query_want(q); /* but for IDLE it is under way, or its answer is there */
+    fact_query_want(q); /* does nothing unless IDLE: otherwise it is under way or answered */
     if (live && q->state == FACT_QUERY_QUEUED && !q->live) {
         pods_move_ahead(q);
     }

@@ -1,13 +1,14 @@
+/* The query of a prometheusInstant check: its URL, and what Prometheus answered. */
 #include "format/gofloat.h"
 #include "format/goprintf.h"
 #include "profile/external_internal.h"
 
 #define PROMETHEUS_TIMEOUT SECONDS(30)
-/* One element is wanted; a query that yields too many is better told so than cut off. */
+/* One element is wanted; the limit lets a query with many elements get its own error. */
 #define PROMETHEUS_REPLY_MAX ((size_t)4 * 1024 * 1024)
-#define PROMETHEUS_TEXT_MAX 200u /* of a message of theirs: queries are repeated in them */
+#define PROMETHEUS_TEXT_MAX 200u /* of Prometheus' error messages, which repeat the query */
 
-/* ── the question ──────────────────────────────────────────────────────────────────────────── */
+/* ── request ───────────────────────────────────────────────────────────────────────────────── */
 
 static void prometheus_form(const struct fact_query *q, struct buf *out)
 {
@@ -43,7 +44,7 @@ static void prometheus_url(const struct fact_query *q, struct str form, struct b
     }
 }
 
-/* ── the answer ────────────────────────────────────────────────────────────────────────────── */
+/* ── reply ─────────────────────────────────────────────────────────────────────────────────── */
 
 static int prometheus_value(const struct jval *data, double *ret, struct err *err)
 {
@@ -121,7 +122,7 @@ void prometheus_put_error(struct fact_query *q, const struct err *err)
     q->changed |= facts_put_prometheus(q->e->facts, q->index, &answer);
 }
 
-/* Somebody's proxy, a server that starts, a network: it may be over in a moment. */
+/* A proxy, a server that starts or the network failed: that may pass soon. */
 static bool prometheus_is_transient(const struct outbound_reply *reply)
 {
     if (reply->status == 0) {
@@ -131,7 +132,7 @@ static bool prometheus_is_transient(const struct outbound_reply *reply)
            reply->status == 504;
 }
 
-/* A query that yields nothing, or is none: the server did its part, and would say the same again.
+/* Prometheus refused the query itself, and would do so again.
  */
 static bool prometheus_has_answered(int status)
 {

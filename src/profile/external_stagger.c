@@ -1,6 +1,7 @@
+/* Reads the Leases of a stagger until one is free, and makes those that do not exist. */
 #include "profile/external_internal.h"
 
-#define STAGGER_CREATE_TRIES_MAX 4u /* of making one that is there, then is not, then is there */
+#define STAGGER_CREATE_TRIES_MAX 4u /* to make a Lease that others make and delete meanwhile */
 
 void stagger_lease_path(struct buf *out, struct str namespace, struct str name, int64_t i)
 {
@@ -17,7 +18,7 @@ void stagger_lease_path(struct buf *out, struct str namespace, struct str name, 
 void stagger_lease_read(const struct jval *root, usec_t asked, struct facts_lease *ret)
 {
     const struct jval *spec = jval_get(root, STR("spec"));
-    struct err ignored = { 0 }; /* a time that is none is as good as absent */
+    struct err ignored = { 0 }; /* a time that cannot be read counts as absent */
     bool renewed =
         timestamp_parse(jval_str(jval_get(spec, STR("renewTime"))), &ret->renewed, &ignored) == 0;
     bool lasting = jval_i64(jval_get(spec, STR("leaseDurationSeconds")), &ret->duration_s);
@@ -76,7 +77,7 @@ void stagger_write_spec(struct json_writer *w, struct str holder, usec_t renewed
     jw_pair(w, "renewTime", timestamp_print_micro(renewed, text));
 }
 
-/* Its time is over before it begins, so that it is free for whoever comes first. */
+/* A new Lease has expired already, so that the first node that asks can take it. */
 static void stagger_print_lease(const struct fact_query *q, struct buf *out)
 {
     CLEANUP(buf_done)
@@ -101,8 +102,8 @@ static void stagger_print_lease(const struct fact_query *q, struct buf *out)
 
 static void stagger_send(struct fact_query *q);
 
-/* Reads on until one is free; those behind it are nobody's concern. What is being taken counts as
- * taken until its own answer is there. */
+/* Reads on until a Lease is free; no check reads those behind it. A Lease that a node is taking is
+ * skipped: stagger_take.c learns how that ends. */
 static void stagger_read_next(struct fact_query *q)
 {
     while (q->at < q->lease_n && q->leases[q->at].take != NULL) {
@@ -136,7 +137,7 @@ static void stagger_on_reply(void *ctx, const struct api_reply *reply)
     q->call = NULL;
     enum retry_verdict verdict = client_note(q->e->config.client, made ? API_POST : API_GET, reply);
     bool absent = verdict == RETRY_ABSENT && !made;
-    bool there = verdict == RETRY_OBSERVE && made; /* another has made it in between */
+    bool there = verdict == RETRY_OBSERVE && made; /* another has made it meanwhile */
     if ((absent || there) && ++q->tries < STAGGER_CREATE_TRIES_MAX) {
         q->creating = absent;
         stagger_send(q);

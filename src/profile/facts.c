@@ -1,3 +1,4 @@
+/* Keeps what other systems answered, and says whether a new answer differs. */
 #include "profile/facts.h"
 
 #include <math.h>
@@ -110,7 +111,8 @@ uint64_t facts_affinity_changes(const struct facts *f)
 
 #define FACTS_LEASE_SPAN_MAX DAYS(36500) /* leaseDurationSeconds has 32 bits: 68 years */
 
-/* The first instant at which it has run out: the original asks for more than the duration. */
+/* The first instant at which the Lease has expired. As with the original, more than its duration
+ * must have passed. */
 static usec_t facts_lease_end(const struct facts_lease *lease)
 {
     int64_t seconds = MAX(lease->duration_s, (int64_t)0);
@@ -137,7 +139,7 @@ usec_t facts_lease_free_at(const struct facts_lease *lease, usec_t wall)
 static struct facts_instance *facts_make(struct facts *f, uint32_t index)
 {
     if (index >= f->instance_n) {
-        /* Rare: the number of instances is known from facts_reindex on, but for tests. */
+        /* Only tests come here: facts_reindex sets the number of instances. */
         struct facts_instance **old = f->instances;
         f->instances = ARENA_ARRAY(&f->table, struct facts_instance *, (size_t)index + 1);
         for (uint32_t i = 0; i < f->instance_n; i++) {
@@ -242,7 +244,7 @@ bool facts_put_affinity(struct facts *f, struct str node, const struct facts_aff
         x->answer.asked = answer->asked;
         return false;
     }
-    /* Whether a node with such pods is watched is nobody's concern but its own. */
+    /* Of a node that has such pods, no other node reads whether it is watched. */
     bool alone = x->answer.known && answer->known && x->answer.has && answer->has &&
                  str_eq(x->answer.error, answer->error);
     arena_reset(&x->text);

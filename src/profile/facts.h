@@ -1,11 +1,11 @@
 /*
- * facts: what foreign systems answered, as the checks read it: a plain lookup.
+ * facts: what other systems answered, as the checks read it: a plain lookup.
  *
- * Who asks them is profile/external_facts.h; tests put answers here by hand. A fact that is not
- * known, or is older than the configured refresh interval, is named as a want by the check that
- * needs it; an old answer counts until the new one is there. Pods are watched instead, those of
- * some nodes at a time: of the others the last answer is kept. What a lookup gives lives until the
- * next change.
+ * profile/external_facts.h asks them; tests put answers here by hand. A fact that is not known, or
+ * is older than the configured refresh interval, is named as a want by the check that needs it; an
+ * old answer counts until the new one is there. Pods are watched instead, for some nodes at a time;
+ * of the other nodes the last answer is kept. The result of a lookup is valid until the next
+ * change.
  */
 #pragma once
 
@@ -27,9 +27,9 @@ enum facts_kind {
 struct facts_want {
     enum facts_kind kind;
     uint32_t index;  /* of the check instance */
-    struct str node; /* FACTS_AFFINITY: whose pods; FACTS_STAGGER: who asks, the first holder of a
-                      * lease that has to be made. Borrowed: copied by whoever keeps it */
-    bool live;       /* FACTS_AFFINITY: an answer that is kept will not do */
+    struct str node; /* FACTS_AFFINITY: whose pods; FACTS_STAGGER: the node that asks, which is the
+                      * first holder of a Lease that has to be made. Borrowed */
+    bool live;       /* FACTS_AFFINITY: a kept answer is not enough */
 };
 
 struct facts_prometheus {
@@ -55,7 +55,7 @@ struct facts_lease {
 struct facts_affinity {
     bool known;
     bool has;
-    bool live; /* a watch stands behind it; otherwise it was so when they were last looked at */
+    bool live; /* the pods are watched; otherwise it is what was last read */
     struct str error;
     usec_t asked; /* wall time since when it is live, or until when it was */
 };
@@ -69,18 +69,18 @@ struct facts_prometheus facts_prometheus(const struct facts *f, uint32_t index);
 /* The i-th lease of a stagger. The leases behind a free one may be unknown: nobody needs them. */
 struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t i);
 struct facts_affinity facts_affinity(const struct facts *f, struct str node);
-/* How often any of the answers about pods has become another one, as far as other nodes go by it:
- * nothing has changed when it is still the same. */
+/* Counts the changes of answers about pods that other nodes read: while the number is the same,
+ * nothing has changed. */
 uint64_t facts_affinity_changes(const struct facts *f);
 
-/* A node may go by this lease at that wall time: it has run out, or is not there yet. False while
- * it is unknown, and for one without times: that is another's object, which nobody should take. */
+/* Whether a node may take this Lease at that wall time: it has expired, or does not exist yet.
+ * False while it is unknown, and for a Lease without times, which is not a stagger's. */
 bool facts_lease_is_free(const struct facts_lease *lease, usec_t wall);
 /* When it will be free by itself; USEC_NEVER when it is free or unknown. */
 usec_t facts_lease_free_at(const struct facts_lease *lease, usec_t wall);
 
-/* Each answers whether a check could tell the new answer from the old one; `asked` alone is no
- * difference. Texts are copied. */
+/* Each returns whether the new answer differs from the old one for a check; another `asked` alone
+ * is no difference. Texts are copied. */
 bool facts_put_prometheus(struct facts *f, uint32_t index, const struct facts_prometheus *answer);
 bool facts_put_lease(struct facts *f, uint32_t index, uint32_t i, const struct facts_lease *answer);
 bool facts_put_affinity(struct facts *f, struct str node, const struct facts_affinity *answer);

@@ -1,3 +1,4 @@
+/* Counts over all nodes, updated with every change of a node. */
 #include "profile/fleet.h"
 
 #include "base/alloc.h"
@@ -43,11 +44,11 @@ struct fleet {
     struct fleet_instance *instances; /* one a check instance */
     uint32_t instance_n;
     struct profile_counts *profiles; /* one a configured profile */
-    uint32_t *operational;           /* as it was when changes were last told, one a profile */
+    uint32_t *operational; /* operational nodes at the last fleet_changed, one a profile */
     uint32_t profile_n;
     uint32_t limit_n;
     uint32_t value_n;
-    bool keeps_waiting;    /* an affinity check wants to know them */
+    bool keeps_waiting;    /* an affinity check reads which nodes wait */
     struct map maintained; /* name → struct maintained_node */
     uint32_t count;
     uint64_t changed;
@@ -55,8 +56,8 @@ struct fleet {
     bool data_changed;
     const struct facts *facts; /* NULL: whatever they read counts as changed */
     bool usage_changed;
-    uint64_t revision; /* counts what was done to it … */
-    uint64_t checked;  /* … and, with the store's, how much of that has been checked */
+    uint64_t revision; /* counts the grants and ungrants … */
+    uint64_t checked;  /* … and, plus the store's, at the last fleet_check */
 };
 
 static uint64_t bit_of(uint32_t index)
@@ -82,18 +83,18 @@ static bool version_counts(const struct fleet *f, const struct fleet_instance *w
            (!prepared->scoped || has_profile(node, f->config->profiles[profile].name));
 }
 
-/* The last who had the newest version has it no more. */
+/* No node has the newest version any more: the next newest is looked for. */
 static void version_recount(struct fleet *f, struct fleet_instance *w, uint32_t profile,
                             const struct store_item *changed, const struct node *after)
 {
     struct newest_version *newest = &w->newest[profile];
     struct str text;
     newest_version_reset(newest);
-    /* The one that changed may not be in the store yet, or still be there. */
+    /* The node that changed may not be in the store yet, or still be there. */
     MAP_EACH (&f->store->items, entry) {
         const struct store_item *item = map_item_value(entry);
         if (item != changed && version_counts(f, w, profile, item->object, &text)) {
-            (void)newest_version_add(newest, text); /* it is another one anyway */
+            (void)newest_version_add(newest, text); /* the caller knows that it changed */
         }
     }
     if (after != NULL && version_counts(f, w, profile, after, &text)) {
@@ -160,11 +161,11 @@ static void states_count(struct fleet *f, const struct store_item *item, struct 
     struct err err = { 0 };
     struct node_data data = { 0 };
     if (f->profile_n == 0) {
-        return; /* nobody asks yet */
+        return; /* nothing is configured yet */
     }
     arena_reset(&f->tmp);
     if (node_data_parse(text, &f->tmp, &data, &err) < 0) {
-        return; /* who cannot be read is in no state */
+        return; /* a node whose data cannot be read is in no state */
     }
     for (uint32_t i = 0; i < f->profile_n; i++) {
         const struct node_data_profile *entry =
@@ -195,8 +196,9 @@ static void states_change(struct fleet *f, const struct store_item *item, struct
 
 /* ── nodes in maintenance ──────────────────────────────────────────────────────────────────── */
 
-/* The transition that skipAfter counts from: the profile's, or the newest. A node that lacks the
- * profile's entry ended the original; the newest of the others is as good. */
+/* The transition that skipAfter counts from: the profile's, or the newest. The
+ * original crashed on a node that lacks the profile's entry; here the newest of the others counts.
+ */
 static void entry_read_since(const struct check_max_config *limit, const struct node_data *data,
                              struct fleet_limit_entry *entry)
 {
@@ -248,7 +250,7 @@ static void maintained_read_node(struct fleet *f, struct maintained_node *m,
     }
 }
 
-/* Reads again what the limits use of it. */
+/* Reads again what the limits use of the node. */
 static void maintained_read(struct fleet *f, struct maintained_node *m)
 {
     if (m->entries == NULL) {
@@ -291,7 +293,7 @@ static struct maintained_node *maintained_make(struct fleet *f, struct str name)
 
 static void maintained_forget_profile(struct maintained_node *m)
 {
-    /* It was copied to the heap when the grant came. */
+    /* fleet_grant made the copy. */
     alloc_free((void *)(uintptr_t)m->profile.p);
     m->profile = STR_NONE;
 }
@@ -521,8 +523,8 @@ static bool crosses_minimum(const struct fleet *f, int64_t minimum)
     return false;
 }
 
-/* Affinity checks read the states of all nodes and their pods, but few changes of them make a
- * difference: most of those who wait have somebody else before them as well. */
+/* Affinity checks read the states and pods of all nodes, but few changes matter to them: most nodes
+ * that wait have several others before them. */
 static uint64_t affinity_changed(struct fleet *f)
 {
     bool differs = f->facts == NULL && f->data_changed;
@@ -616,7 +618,7 @@ bool fleet_is_waiting(struct fleet *f, const struct store_item *item)
     bool waits = false;
     arena_reset(&f->tmp);
     if (node_data_parse(node_annotation(item->object, KEY_DATA), &f->tmp, &data, &err) < 0) {
-        return false; /* who cannot be read is in no state */
+        return false; /* a node whose data cannot be read is in no state */
     }
     for (uint32_t i = 0; i < f->profile_n; i++) {
         const struct node_data_profile *entry =
@@ -760,7 +762,7 @@ static void check_maintained(const struct fleet *f, const struct maintained_node
 
 void fleet_check(struct fleet *f)
 {
-    /* To count everything anew is dear: only when there is something new to count. */
+    /* Counting everything again is expensive: it is done only when something has changed. */
     uint64_t known = f->revision + f->store->revision;
     if (f->checked == known) {
         return;

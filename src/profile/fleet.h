@@ -22,24 +22,24 @@ struct fleet *fleet_new(const struct store *store);
 void fleet_free(struct fleet *f); /* accepts NULL */
 void fleet_configure(struct fleet *f, const struct config *config);
 
-/* Where answers about pods will be: then what the affinity checks read of all nodes is summed up by
- * fleet_changed, once for all of them, and their bits are there when the sum is another one.
- * `facts` is borrowed for good. */
+/* Where the answers about pods are. With them, fleet_changed sums up what affinity checks read of
+ * all nodes, once for all checks, and reports their bits only when the sum changes. `facts` is
+ * borrowed for as long as the fleet lives. */
 void fleet_set_facts(struct fleet *f, const struct facts *facts);
 
 /* From store.on_change (before NULL = new) and store.on_gone. */
 void fleet_on_change(struct fleet *f, const struct store_item *item, const void *before);
 void fleet_on_gone(struct fleet *f, const struct store_item *item);
 
-/* A grant counts as a node in maintenance from the moment it is recorded until the node shows it,
- * or it is struck out. Grants of nodes that are unknown count as well: they may come. */
+/* A granted node counts as in maintenance until fleet_ungrant. Grants of unknown nodes count as
+ * well: the nodes may come. */
 void fleet_grant(struct fleet *f, struct str node, struct str profile);
 void fleet_ungrant(struct fleet *f, struct str node);
 bool fleet_is_granted(const struct fleet *f, struct str node);
 
 /* The bits of check instances whose answer may have changed since the last call. Those of
- * maxMaintenance are not among them: whenever one node comes or goes all waiting ones would be
- * looked at again, of which all but the first of a line would find it as it was. */
+ * maxMaintenance are not among them: whenever one node enters or leaves maintenance all waiting
+ * nodes would be decided again, and nothing would change for all but the first of each queue. */
 uint64_t fleet_changed(struct fleet *f);
 /* Whether what maxMaintenance counts has changed since the last call. */
 bool fleet_usage_changed(struct fleet *f);
@@ -58,22 +58,22 @@ uint32_t fleet_any_label(const struct fleet *f, uint32_t index);
 struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profile,
                         struct semver *ret);
 
-/* affinity: nodes whose entry of that profile is operational; and how many wait, with what is known
- * of their pods. */
+/* affinity: how many nodes are operational in that profile; and what is known of the pods of those
+ * that wait. */
 uint32_t fleet_operational(const struct fleet *f, struct str profile);
 uint32_t fleet_waiting_pods(const struct fleet *f, struct str profile, const struct facts *facts,
                             struct profile_counts_pods *ret);
 
-/* How many of those that wait are known, and not watched. */
+/* How many waiting nodes have a kept answer about their pods, and no watch. */
 uint32_t fleet_unwatched_pods(const struct fleet *f, struct str profile, const struct facts *facts);
-/* Whether those who wait look at the node's pods: some profile's entry says that it waits, too. */
+/* Whether the node waits in some profile: then other waiting nodes read its pods. */
 bool fleet_is_waiting(struct fleet *f, const struct store_item *item);
 
 struct fleet_group_query {
     uint32_t index;
     const struct str *values; /* of the group's keys; an empty one does not matter */
-    struct str self;          /* is not counted when it is granted */
-    bool granted;             /* it is, whatever the fleet knows of it */
+    struct str self;          /* the node that asks: not counted while it is granted */
+    bool granted;             /* `self` is granted, whatever the fleet knows */
     struct timestamp now;
 };
 
@@ -87,5 +87,5 @@ struct fleet_group_usage {
 struct fleet_group_usage fleet_group_usage(const struct fleet *f,
                                            const struct fleet_group_query *ask);
 
-/* Counts all nodes and compares, unless nothing has changed since it last did. */
+/* Counts all nodes again and compares, unless nothing has changed since the last time. */
 void fleet_check(struct fleet *f);

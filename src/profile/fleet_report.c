@@ -1,8 +1,9 @@
+/* Makes the report of all nodes, and writes it as JSON. */
 #include "profile/fleet_report.h"
 
 #include <stdlib.h>
 
-/* ---- counting ---- */
+/* ── counting ──────────────────────────────────────────────────────────────────────────────── */
 
 struct fleet_report_profile *fleet_report_profile(struct fleet_report *s, struct arena *out,
                                                   struct str name)
@@ -41,7 +42,7 @@ static void add_entry(struct fleet_report *s, struct arena *out,
 void fleet_report_add(struct fleet_report *s, const struct node_report *r, struct arena *out)
 {
     enum profile_state state = PROFILE_STATE_OPERATIONAL;
-    (void)profile_state_parse(r->state, &state); /* no label yet, or a strange one: at rest */
+    (void)profile_state_parse(r->state, &state); /* no label yet, or an unknown one: operational */
     s->nodes++;
     s->counts[state]++;
     if (r->error.n > 0) {
@@ -92,7 +93,7 @@ void fleet_report_sort(struct fleet_report *s)
     }
 }
 
-/* ---- JSON ---- */
+/* ── JSON ──────────────────────────────────────────────────────────────────────────────────── */
 
 static void print_counts(struct json_writer *w, const uint32_t counts[PROFILE_STATE_COUNT])
 {

@@ -1,8 +1,8 @@
 /*
- * fleet_report: the fleet in one document: how many nodes each profile has in which state, and
- * whoever is not at rest, with what it waits for.
+ * fleet_report: all nodes in one document: how many nodes each profile has in which state, and the
+ * nodes that are not at rest, with what they wait for.
  *
- * Made of node reports, printed as JSON for scripts and as text for people.
+ * Made of node reports (node_report.h), printed as JSON for scripts and as text for people.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ struct fleet_report {
     struct str version;
     struct str title;  /* the cluster's name or address */
     struct str leader; /* empty = nobody leads */
-    struct str why;    /* the controller is not ready because of this; empty = it is */
+    struct str why;    /* why the controller is not ready; empty = it is */
     struct str config_file;
     struct str config_error; /* empty = the file is good */
     usec_t config_loaded;    /* 0 = unknown */
@@ -42,7 +42,7 @@ struct fleet_report {
     struct fleet_report_entry *entries; /* see fleet_report_sort */
     uint32_t entry_n;
     uint32_t entry_cap;
-    struct str board; /* limits and requests as JSON, told by whoever knows them; empty = nobody */
+    struct str board; /* limits and requests as JSON, from the caller; empty = unknown */
 };
 
 /* Names a profile, so that it is listed even if no node has it. */
@@ -50,7 +50,7 @@ struct fleet_report_profile *fleet_report_profile(struct fleet_report *s, struct
                                                   struct str name);
 /* Counts a node. Texts are copied. */
 void fleet_report_add(struct fleet_report *s, const struct node_report *r, struct arena *out);
-/* Failing ones first, then by state from maintenance down, then who is there longest, then by
+/* Failing ones first, then by state from in-maintenance down, then the longest first, then by
  * name. */
 void fleet_report_sort(struct fleet_report *s);
 

@@ -1,14 +1,13 @@
+/* The report of all nodes as text for people. */
 #include "profile/fleet_report.h"
 
 #include "base/humantime.h"
 #include "base/textwrap.h"
 
-#define NAME_COLUMNS_MAX                                                                           \
-    28u /* of a node's name, before the line goes on; the rest is for words                        \
-         */
+#define NAME_COLUMNS_MAX 28u /* of a node's name; the rest of the line is for its summary */
 
 struct fleet_report_page {
-    const struct fleet_report *roster;
+    const struct fleet_report *report;
     enum report_format form;
     struct textwrap line;
     struct arena tmp;
@@ -40,7 +39,7 @@ static void page_number(struct fleet_report_page *s, uint32_t n, uint32_t column
 
 static void page_counts(struct fleet_report_page *s)
 {
-    const struct fleet_report *r = s->roster;
+    const struct fleet_report *r = s->report;
     uint32_t name = 7;
     for (uint32_t i = 0; i < r->profile_n; i++) {
         name = MAX(name, textwrap_width(r->profiles[i].name));
@@ -78,7 +77,7 @@ static void page_entry(struct fleet_report_page *s, const struct fleet_report_en
     textwrap_add(line, e->profile.n > 0 ? e->profile : STR("any profile"));
     if (e->since != 0) {
         textwrap_add(line, STR(", "));
-        textwrap_add(line, humantime_since(s->roster->now, e->since, &s->tmp));
+        textwrap_add(line, humantime_since(s->report->now, e->since, &s->tmp));
     }
     if (e->summary.n > 0) {
         textwrap_add(line, STR(": "));
@@ -87,7 +86,7 @@ static void page_entry(struct fleet_report_page *s, const struct fleet_report_en
     textwrap_end(line);
 }
 
-/* Entries of one kind stand together, for they are sorted. */
+/* Entries of one kind are neighbours, because they are sorted. */
 static bool same_kind(const struct fleet_report_entry *a, const struct fleet_report_entry *b)
 {
     return a->failing == b->failing && (a->failing || a->state == b->state);
@@ -127,7 +126,7 @@ static void page_kind(struct fleet_report_page *s, const struct fleet_report_ent
 
 static struct str page_heading(struct fleet_report_page *s)
 {
-    const struct fleet_report *r = s->roster;
+    const struct fleet_report *r = s->report;
     return arena_printf(&s->tmp,
                         STR_FMT "%s%u node%s: %u operational, %u waiting, %u in maintenance",
                         STR_ARG(r->title), r->title.n > 0 ? ": " : "", r->nodes,
@@ -138,7 +137,7 @@ static struct str page_heading(struct fleet_report_page *s)
 void fleet_report_print_text(const struct fleet_report *r, enum report_format form, struct buf *out)
 {
     struct fleet_report_page s = {
-        .roster = r,
+        .report = r,
         .form = form,
         .line = { .out = out, .columns = form == NODE_REPORT_WIDE ? 0 : NODE_REPORT_COLUMNS },
     };

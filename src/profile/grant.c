@@ -1,15 +1,16 @@
 /*
- * Between an ask and its patch: what was decided by pods that were not watched is looked at again,
- * the leases of staggers are taken, the grant is recorded in the ledger, and only then may the
- * patch go out, on the version of the node that was recorded.
+ * The steps between a node that asks for maintenance and its patch: pods that were not watched are
+ * read again, the Leases of staggers are taken, the reservations under MaintenanceLimits are made,
+ * the grant is recorded in the leader's Lease, and only then may the patch go out, on the version
+ * of the node that was recorded.
  *
- * In memory a grant counts from its beginning. Without election there is no other leader to tell,
- * and nothing is recorded.
+ * In memory a grant counts from its beginning. Without election there is no other leader that could
+ * read the record, and nothing is recorded.
  */
 #include "base/alloc.h"
 #include "profile/controller_internal.h"
 
-#define GRANT_RETRY SECONDS(1) /* after somebody was faster with a lease */
+#define GRANT_RETRY SECONDS(1) /* after another took the Lease first, or the ledger was full */
 
 struct str grant_owner(const struct managed_node *m)
 {
@@ -42,7 +43,8 @@ void grant_end(struct managed_node *m)
         stagger_take_cancel(STEAL(g->take));
     }
     fleet_ungrant(c->fleet, m->item->name);
-    /* Struck out with the next write: until then it says less than the node itself does. */
+    /* Removed from the server with the next write of the ledger. Until then the entry does no harm:
+     * the node itself is newer. */
     lease_grants_remove(&c->ledger, m->item->name);
     m->outcome_unknown = false;
     m->grant = NULL;
@@ -115,7 +117,7 @@ void grant_on_reserved(struct managed_node *m)
     grant_record(m);
 }
 
-/* Its pods are watched, or were since it began. */
+/* The node's pods are watched, or were read since the grant began. */
 static bool grant_knows_pods(const struct managed_node *m)
 {
     struct facts_affinity pods =
@@ -211,7 +213,8 @@ void grant_commit(struct controller *c)
     buf_reset(&c->body);
     lease_grants_print(&c->ledger, &c->body);
     c->ledger.dirty = false;
-    uint64_t serial = lease_note(&c->core->lease, buf_str(&c->body), waits); /* strikes can wait */
+    /* Removals alone can wait. */
+    uint64_t serial = lease_note(&c->core->lease, buf_str(&c->body), waits);
     MAP_EACH (&c->ledger.entries, entry) {
         struct managed_node *m = grant_recording_node(c, entry);
         if (m != NULL && m->grant->serial == 0) {
@@ -250,8 +253,8 @@ bool grant_resume(struct managed_node *m, struct str owner)
     return !node_limit_has_refused(m);
 }
 
-/* What the leader before recorded: where the node shows it, or has moved on from the version on
- * which the patch was based, the entry is history. */
+/* Reads the grants that the last leader recorded. An entry whose node is newer than the recorded
+ * version is dropped: its patch was applied, or would conflict. */
 void grant_inherit_all(struct controller *c)
 {
     CLEANUP(arena_done)
@@ -288,7 +291,7 @@ void grant_inherit_all(struct controller *c)
     }
 }
 
-/* Another leads: what was recorded is its business now. */
+/* Another leads: the recorded grants are the new leader's to handle. */
 void grant_drop_all(struct controller *c)
 {
     MAP_EACH (&c->core->nodes.store.items, entry) {

@@ -1,22 +1,23 @@
 /*
- * The budget that profiles share with requests: a node that goes into maintenance takes a
- * reservation under every MaintenanceLimit that selects it, and gives it back when it is out.
+ * Reservations of nodes under MaintenanceLimits, which profiles share with requests: a node that
+ * goes into maintenance takes a reservation under every limit that selects it, and gives it back
+ * when it leaves maintenance.
  *
- * Nodes that a limit refuses stand in a line of their own, so that they hold no place of another
- * limit meanwhile. The first of them also stand in the arbiter's, where requests wait: priority and
- * age decide between them, and neither starves the other. A node that is in maintenance holds its
- * reservation whatever the limit says: it is a fact.
+ * Nodes that a limit refuses wait in a queue of their own, so that they hold no place of another
+ * limit meanwhile. The first of them also wait in the arbiter's queue, together with requests:
+ * priority and age decide between them, and neither starves the other. A node that is in
+ * maintenance already has its reservation whatever the limit says.
  */
 #include "profile/controller_internal.h"
 
 #include "kinds/keys.h"
 
-#define NODE_LIMIT_QUEUE_MAX 64u /* nodes in the arbiter's line: more than ever go at once */
+#define NODE_LIMIT_QUEUE_MAX 64u /* nodes in the arbiter's queue: more than ever go at once */
 #define NODE_LIMIT_WAIT_MIN                                                                        \
-    MSECONDS(50) /* the arbiter looks at its clock once a turn, and may be behind */
+    MSECONDS(50) /* the arbiter reads its clock once a turn, and may be behind */
 
-/* Any profile that is in maintenance takes the node out of service: which one, the reservation only
- * tells people. */
+/* Whether the node is in maintenance, by whichever profile: the profile in a reservation's name is
+ * only for people. */
 static bool node_limit_is_fact(void *ctx UNUSED, const struct jval *node)
 {
     CLEANUP(arena_done)
@@ -25,7 +26,7 @@ static bool node_limit_is_fact(void *ctx UNUSED, const struct jval *node)
     struct err ignored = { 0 };
     struct str text = jval_str(jval_get(jval_at(node, "metadata.annotations"), KEY_DATA));
     if (node_data_parse(text, &tmp, &data, &ignored) < 0) {
-        return false; /* nobody decides anything by it */
+        return false; /* no profile acts on data that cannot be read */
     }
     for (uint32_t i = 0; i < data.profile_count; i++) {
         enum profile_state state;
@@ -54,7 +55,7 @@ static void node_limit_spec(const struct managed_node *m, struct str profile, bo
     };
 }
 
-/* A controller that has just begun does not know yet whether there are limits. */
+/* A controller that has just started does not know yet whether there are limits. */
 static bool node_limit_is_unknown(const struct controller *c)
 {
     return c->core->config.use_limits && !c->core->limits_known;
@@ -71,10 +72,9 @@ bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effe
     }
     if (m->reserved != NULL) {
         if (ask_stage(m->reserved) == ASK_WAITING) {
-            ask_end(m->reserved); /* an inherited grant's that was refused stands in line like all
-                                     others */
+            ask_end(m->reserved); /* refused for an inherited grant: the node queues */
         }
-        return ask_stage(m->reserved) == ASK_ENDING; /* its end looks at the node again */
+        return ask_stage(m->reserved) == ASK_ENDING; /* the node is marked when it has ended */
     }
     m->since = timestamp_to_usec(effect->profiles[effect->grant_profile].since);
     node_limit_spec(m, effect->profiles[effect->grant_profile].name, /* adopt= */ false, &c->tmp,
@@ -117,7 +117,7 @@ static void node_limit_on_change(void *ctx)
         grant_on_reserved(m);
         return;
     } else if (stage == ASK_WAITING && m->grant != NULL && m->grant->stage == GRANT_LIMITS) {
-        grant_end(m); /* somebody was faster; it stands in line again, and holds nothing */
+        grant_end(m); /* another took the place: the node queues again, and holds nothing */
         ask_end(m->reserved);
     } else if (m->grant == NULL || m->grant->stage != GRANT_INHERITED) {
         return;
@@ -188,7 +188,7 @@ void node_limit_adopt(struct managed_node *m, struct str profile)
     }
     if (m->reserved != NULL && m->inherited &&
         (ask_stage(m->reserved) == ASK_WAITING || ask_stage(m->reserved) == ASK_TAKING)) {
-        ask_free(STEAL(m->reserved)); /* the patch has arrived: it waits for nothing any more */
+        ask_free(STEAL(m->reserved)); /* the old leader's patch has arrived: no need to wait */
     }
     if (m->reserved == NULL) {
         node_limit_ask(m, profile, /* adopt= */ true);
@@ -232,7 +232,7 @@ void node_limit_sync(struct managed_node *m, const struct engine_effect *effect)
         }
     }
     if (m->grant != NULL && m->grant->stage == GRANT_INHERITED) {
-        node_limit_inherit(m, buf_str(&m->grant->owner)); /* the limits are known only since then */
+        node_limit_inherit(m, buf_str(&m->grant->owner)); /* limits may have become known since */
     }
     bool done =
         !effect->in_maintenance && m->grant == NULL && m->call == NULL && !m->outcome_unknown;
@@ -274,7 +274,8 @@ void node_limit_queue_offer(struct controller *c, struct wait_queue *queue)
             stay[stay_n++] = m;
         }
     }
-    /* Those who came first stand in the arbiter's line: who came later makes room for them. */
+    /* The first nodes of this queue are in the arbiter's queue, too; later ones leave it for them.
+     */
     for (uint32_t i = NODE_LIMIT_QUEUE_MAX; i < stay_n; i++) {
         node_limit_queue_leave(stay[i]);
     }
@@ -286,7 +287,7 @@ void node_limit_queue_offer(struct controller *c, struct wait_queue *queue)
 
 /* ── for people ────────────────────────────────────────────────────────────────────────────── */
 
-/* The profile that asks: the node's annotation has it with the time since when it does. */
+/* The profile that asks is the one whose transition in the data annotation is `since`. */
 static struct str wait_profile(const struct managed_node *m, struct arena *out)
 {
     struct node_data data;

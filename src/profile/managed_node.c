@@ -1,3 +1,4 @@
+/* One node: its patches and their replies, back-off, and when the node is decided again. */
 #include "base/alloc.h"
 #include "profile/controller_internal.h"
 
@@ -5,7 +6,7 @@
 #define MANAGED_NODE_BACKOFF_MAX MINUTES(5)
 #define REFUSED_FAILURES_MIN 4u /* a refusal starts with a wait of some seconds */
 #define WAKE_GRID MSECONDS(50)  /* waits end together, so that many make one turn */
-#define WARN_EVERY SECONDS(1)   /* one line stands for many nodes that fail alike */
+#define WARN_EVERY SECONDS(1)   /* one log line stands for many nodes that fail alike */
 
 bool prio_by_wake(struct prioqueue_item *a, struct prioqueue_item *b)
 {
@@ -13,7 +14,7 @@ bool prio_by_wake(struct prioqueue_item *a, struct prioqueue_item *b)
            CONTAINER_OF(b, struct managed_node, wake)->wake_at;
 }
 
-/* First come, first served; among those that came together the name decides. */
+/* First come, first served; among nodes that came together the name decides. */
 bool prio_by_since(struct prioqueue_item *a, struct prioqueue_item *b)
 {
     const struct managed_node *left = CONTAINER_OF(a, struct managed_node, queue_item);
@@ -56,7 +57,7 @@ void managed_node_free(struct managed_node *m)
         c->core->client.urgent--;
     }
     grant_end(m);
-    node_limit_drop(m); /* what nobody asks for any more is swept */
+    node_limit_drop(m); /* the arbiter sweeps reservations that nobody asks for */
     node_drain_stop(m);
     node_notify_free(m);
     m->item->extra = NULL;
@@ -125,8 +126,8 @@ static void managed_node_warn(struct managed_node *m, const struct err *err)
     c->warn_hidden = 0;
 }
 
-/* The node waits alone. What failed may have gone through all the same: then the next patch, which
- * carries the old version, conflicts and the node is observed. */
+/* This node alone waits for its next try. If the failed patch was applied after all, the next patch
+ * carries an old version and conflicts, and the watch brings the node as it is. */
 static void managed_node_fail(struct managed_node *m, enum retry_verdict verdict,
                               const struct err *err)
 {
@@ -146,7 +147,7 @@ static void managed_node_fail(struct managed_node *m, enum retry_verdict verdict
     managed_node_wake_at(m, m->retry_at);
 }
 
-/* The answer to a patch or a read: the node as it is now. */
+/* The reply to a patch or a read is the node as it is now. */
 static void managed_node_on_object(struct managed_node *m, struct str body)
 {
     struct controller *c = m->c;
@@ -173,10 +174,10 @@ static void managed_node_on_object(struct managed_node *m, struct str body)
         node_notify_on_patched(m);
         turn_send_pending_events(m);
         if (m->entering) {
-            grant_end(m); /* the node counts by itself from now on */
+            grant_end(m); /* the node's own label counts from now on */
         }
     }
-    /* Decide again on whatever is the newest now; mostly there is nothing left to do. */
+    /* The node is decided again on its newest version; mostly there is nothing left to do. */
     store_mark(&c->core->nodes.store, m->item);
 }
 
@@ -185,7 +186,7 @@ static void managed_node_on_conflict(struct managed_node *m)
     struct controller *c = m->c;
     c->stats.conflicts++;
     metric_add(c->metrics.conflicts, 1);
-    /* The watch brings what we have not seen. Should it not, the node is read. */
+    /* The watch brings the newer version. If it does not, the node is read. */
     m->refresh = true;
     if (m->item->version > m->version) {
         store_mark(&c->core->nodes.store, m->item);

@@ -1,3 +1,4 @@
+/* The newest of many versions. */
 #include "profile/newest_version.h"
 
 void newest_version_done(struct newest_version *n)

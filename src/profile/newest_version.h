@@ -1,9 +1,8 @@
 /*
- * newest_version_version: the newest version of many, and how many there are of it, as they come
- * and go.
+ * newest_version: the newest of many versions, and how many holders it has, as they come and go.
  *
- * Only the newest is kept. When the last of it goes, the next one is unknown: it is `lost`, and
- * whoever knows all of them counts anew. Texts that are no versions are as if they were not there.
+ * Only the newest is kept. When its last holder goes, the next newest is unknown (`lost`), and the
+ * caller, who knows all of them, adds them again. Texts that are not versions are ignored.
  * Versions that differ in their build only are equally new.
  */
 #pragma once
@@ -20,7 +19,7 @@ struct newest_version {
 void newest_version_done(struct newest_version *n);
 void newest_version_reset(struct newest_version *n);
 
-/* Answers whether it is another one now. */
+/* Returns whether the newest version has changed. */
 bool newest_version_add(struct newest_version *n, struct str text);
 void newest_version_remove(struct newest_version *n, struct str text);
 static inline bool newest_version_is_lost(const struct newest_version *n)

@@ -1,3 +1,4 @@
+/* Reads and writes the data annotation, with the rules of Go's encoding/json. */
 #include "profile/node_data.h"
 
 #include "base/utf8.h"

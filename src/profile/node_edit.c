@@ -1,3 +1,4 @@
+/* A node with edits applied to it, and the merge patch of those edits. */
 #include "profile/node_edit.h"
 
 static struct node_edit_item *node_edit_find(const struct node_edit *s, enum node_edit_kind kind,

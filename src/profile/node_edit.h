@@ -1,10 +1,9 @@
 /*
- * node_edit: the node that is being decided on, with what the decision has already changed about
- * it.
+ * node_edit: the node that is being decided, with the edits that the decision has made so far.
  *
- * Profiles are looked at one after the other, and what a trigger of the first does is seen by the
- * checks of the second: an approval that one of them has used up is gone for the other. The edits
- * become one patch. Nothing of the observed node is changed.
+ * Profiles are decided one after the other, and the checks of the second see the edits of the
+ * first's triggers: an approval label that the first has removed is gone for the second. The edits
+ * become one patch. The observed node itself is not changed.
  */
 #pragma once
 

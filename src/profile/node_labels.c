@@ -1,3 +1,4 @@
+/* The profile label and the state label: parsing and names. */
 #include "profile/node_labels.h"
 
 static const struct str state_names[PROFILE_STATE_COUNT] = {

@@ -18,8 +18,8 @@ enum profile_state {
 struct str profile_state_name(enum profile_state state);
 bool profile_state_parse(struct str name, enum profile_state *ret);
 
-/* The profile names in a label value, one a call: they stand between "--", untrimmed. An empty or
- * missing label names the default profile. Start with at = 0. */
+/* The profile names in a label value, one a call: "--" separates them, nothing is trimmed. An empty
+ * or missing label names the default profile. Start with at = 0. */
 bool profile_label_next(struct str value, size_t *at, struct str *ret);
 bool profile_label_has(struct str value, struct str name);
 

@@ -1,3 +1,4 @@
+/* Finds the checks that block a transition, and writes a node's report as JSON. */
 #include "profile/node_report.h"
 
 #include "base/timestamp.h"
@@ -16,7 +17,7 @@ struct str node_report_answer_name(enum check_answer answer)
     return answer_names[answer];
 }
 
-/* ---- which checks stand in the way ---- */
+/* ── which checks block a transition ───────────────────────────────────────────────────────── */
 
 static bool find_check(void *ctx, struct str name, uint32_t *ret_index)
 {
@@ -83,7 +84,7 @@ static void mark_transition(struct node_report_transition *t, struct arena *tmp)
     struct instance_names names = { .find = find_check, .ctx = t, .kind = "check" };
     if (check_expr_parse(t->expression, &names, tmp, &e, &err) == 0 && e.n > 0) {
         mark_node(t, &e, e.n - 1, true);
-    } /* otherwise it is not ours; then nothing is marked */
+    } /* otherwise the text is not an expression, and nothing is marked */
 }
 
 void node_report_mark_blocking(struct node_report *r)
@@ -98,7 +99,7 @@ void node_report_mark_blocking(struct node_report *r)
     }
 }
 
-/* ---- /api/v1/info ---- */
+/* ── /api/v1/info ──────────────────────────────────────────────────────────────────────────── */
 
 /* The members of `info` with "error" at its place among the sorted keys. */
 static void info_with_error(struct json_writer *w, const struct jval *info, struct str error)
@@ -159,7 +160,7 @@ static void print_chain_info(struct json_writer *w, const struct node_report_tra
             }
         }
         if (least == NULL) {
-            break; /* a name that stands there twice */
+            break; /* a name that is there twice */
         }
         last = least->name;
         jw_key(w, least->name);
@@ -245,7 +246,7 @@ void node_report_print_info(const struct node_report *r, struct json_writer *w)
     jw_obj_end(w);
 }
 
-/* ---- the whole document ---- */
+/* ── the whole document ────────────────────────────────────────────────────────────────────── */
 
 static void print_check(struct json_writer *w, const struct node_report_check *c)
 {

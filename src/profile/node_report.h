@@ -30,9 +30,9 @@ struct node_report_transition {
     struct str expression;
     bool passed;
     bool chain_passed;
-    struct str error;                 /* of the chain; empty = none */
-    struct str held;                  /* the chain passed, and yet; empty = nothing */
-    usec_t next;                      /* wall time, or USEC_NEVER */
+    struct str error; /* of the chain; empty = none */
+    struct str held;  /* why it is held although its chain passed; empty = it is not */
+    usec_t next;      /* wall time, or USEC_NEVER */
     struct node_report_check *checks; /* in order of appearance */
     uint32_t check_n;
 };
@@ -53,10 +53,10 @@ struct node_report_label {
     struct str value;
 };
 
-/* Who else has to do with the node: a request for it, or a reservation of it. */
+/* A request for the node, or a reservation of it. */
 struct node_report_claim {
     struct str who;    /* "request mr-7 of kured", "profile os" */
-    bool holds;        /* it has the node; otherwise it waits for it */
+    bool holds;        /* it holds the node; otherwise it waits for it */
     struct str words;  /* "InProgress", or what it waits for */
     struct str until;  /* what has to happen next */
     struct str limits; /* that concern it: "node, gpu" */
@@ -75,19 +75,19 @@ struct node_report {
     usec_t now;       /* wall time of the report */
     struct str waits; /* "turn 3 of 12 for room in maintenance"; empty = for nothing */
     struct str drain; /* how far the drain is; empty = none runs */
-    struct node_report_label *labels; /* those that the configuration lets out, sorted */
+    struct node_report_label *labels; /* those that the configuration shows, sorted */
     uint32_t label_n;
     struct node_report_profile *profiles; /* in the label's order */
     uint32_t profile_n;
-    struct node_report_claim *claims; /* who holds it first; none: nobody told */
+    struct node_report_claim *claims; /* those that hold the node first */
     uint32_t claim_n;
 };
 
 /* "pass", "fail", "error", "pending". */
 struct str node_report_answer_name(enum check_answer answer);
 
-/* Finds out, for every transition whose chain does not pass, which checks stand in its way: those
- * whose answer is not what the expression needs, negations included. */
+/* Finds out, for every transition whose chain does not pass, which checks block it: those whose
+ * answer is not what the expression needs, negations included. */
 void node_report_mark_blocking(struct node_report *r);
 
 /* One element of /api/v1/info, byte for byte as the original writes it. */
@@ -106,7 +106,7 @@ enum report_format {
 
 void node_report_print_text(const struct node_report *r, enum report_format form, struct buf *out);
 
-/* In one sentence what a profile is about: what it does, what failed, or what holds it. Empty when
- * it rests in operational. Lives in `out` or in the report. */
+/* One sentence about a profile: what it does, what failed, or what holds it. Empty when it is
+ * operational and waits for nothing. Lives in `out` or in the report. */
 struct str node_report_summary(const struct node_report *r, const struct node_report_profile *p,
                                struct arena *out);

@@ -1,11 +1,12 @@
+/* A node's report as text for people. */
 #include "profile/node_report.h"
 
 #include "base/humantime.h"
 #include "base/textwrap.h"
 
-/* ---- in one sentence ---- */
+/* ── in one sentence ───────────────────────────────────────────────────────────────────────── */
 
-/* "window: …; max: …": what stands in the way, in words where there are some. */
+/* "window: …; max: …": the checks that block, with their reasons where there are some. */
 static struct str held_by(const struct node_report_transition *t, struct arena *out)
 {
     CLEANUP(buf_done)
@@ -56,7 +57,7 @@ struct str node_report_summary(const struct node_report *r, const struct node_re
     return p->transition_n == 0 ? STR("stays: there is no transition out of this state") : STR_NONE;
 }
 
-/* ---- the text ---- */
+/* ── the text ──────────────────────────────────────────────────────────────────────────────── */
 
 struct node_report_page {
     const struct node_report *report;

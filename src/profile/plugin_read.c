@@ -1,4 +1,4 @@
-/* How the tables of plugins.c read a configuration. */
+/* Reads the configuration of a plugin by its keys in plugin_table.c, and checks the values. */
 #include "base/duration.h"
 #include "calendar/window.h"
 #include "format/template.h"

@@ -1,3 +1,4 @@
+/* The table of all plugins: keys, defaults, help. */
 #include "profile/plugin_table.h"
 
 /* clang-format off */

@@ -2,9 +2,8 @@
  * plugin_table: every plugin that a configuration can name, as one table: its keys, what they hold,
  * what they are when nothing is given, and a line of help.
  *
- * The table reads configurations, words the messages and will write the reference, so that they
- * cannot disagree. Plugins of systems that come later are known by name, for a message that says
- * so.
+ * The table is used to read configurations and to word the messages, so that they cannot disagree.
+ * Plugins of systems that are not supported yet have a name, for a message that says so.
  */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* Lists the pods of a node, reads their owners, and adds the counts to the metrics. */
 #include "profile/pod_shuffle_metrics.h"
 
 #include <math.h>
@@ -23,10 +24,10 @@ static const struct {
 enum owner_counted_as {
     OWNER_INFO_COUNTED,    /* its pods are counted under its own name */
     OWNER_INFO_DEPLOYMENT, /* they are counted under the Deployment behind it */
-    OWNER_INFO_IGNORED,    /* it is gone, or belongs to somebody whom we do not know */
+    OWNER_INFO_IGNORED,    /* it is gone, or has an owner of an unknown kind */
 };
 
-/* Remembered from one node to the next: neighbours run pods of the same owners. */
+/* Cached from one node to the next, because nodes run pods of the same owners. */
 struct owner_info {
     enum owner_counted_as as;
     int64_t replicas; /* OWNER_INFO_COUNTED */
@@ -39,7 +40,7 @@ struct owner {
     enum owner_kind kind;
     struct str namespace;
     struct str name;
-    struct str key; /* "kind/space/name" */
+    struct str key; /* "kind/namespace/name" */
     uint32_t pods;
     bool counts;
     int64_t replicas;
@@ -47,7 +48,7 @@ struct owner {
 };
 
 enum count_stage {
-    COUNT_QUEUED, /* until there is a place in flight */
+    COUNT_QUEUED, /* until a request may be sent */
     COUNT_PODS,   /* its pods are listed, page by page */
     COUNT_OWNERS, /* their owners are read, one after the other */
 };
@@ -56,10 +57,10 @@ enum count_stage {
 struct count_job {
     struct pod_shuffle *s;
     enum count_stage stage;
-    struct list link; /* in `counts` or `flying` */
+    struct list link; /* in `counts` or `running` */
     struct buf node;
     struct buf profile;
-    bool counts; /* otherwise it touches only */
+    bool counts; /* otherwise it makes zeros */
     uint32_t tries;
     struct api_call *call;
     struct buf page;
@@ -76,14 +77,14 @@ struct pod_shuffle {
     struct client *client;
     struct controller_metrics *metrics;
     struct log *log;
-    struct list counts; /* go first: pods do not wait on the node to be counted */
+    struct list counts; /* go before `zeros`: the pods may leave the node at any time */
     uint32_t counts_n;
     struct map zeros; /* "profile/node" → struct count_job, the oldest first */
     usec_t zero_at;   /* when the next of them may go, monotonic */
     struct list running;
     uint32_t in_flight;
     struct loop_timer run_timer;
-    struct map owner_infos; /* "kind/space/name" → struct owner_info */
+    struct map owner_infos; /* "kind/namespace/name" → struct owner_info */
     usec_t log_at;
     uint64_t suppressed;
 };
@@ -234,9 +235,9 @@ void shuffle_count(struct pod_shuffle *s, struct str node, struct str profile)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct count_job *touch = map_del(&s->zeros, zero_key(&tmp, node, profile));
-    if (touch != NULL) {
-        count_free(touch);
+    struct count_job *zeros = map_del(&s->zeros, zero_key(&tmp, node, profile));
+    if (zeros != NULL) {
+        count_free(zeros);
     }
     shuffle_add(s, /* counts= */ true, node, profile);
 }
@@ -262,7 +263,7 @@ static void count_begin(struct count_job *j)
     count_step(j);
 }
 
-/* NULL when nothing waits, or it is too early for what does. */
+/* NULL when no job waits, or the next zeros are not due yet. */
 static struct count_job *shuffle_next(struct pod_shuffle *s)
 {
     if (s->counts_n > 0) {
@@ -353,7 +354,7 @@ static struct owner *count_owner(struct count_job *j, enum owner_kind kind, stru
 
 static bool owner_find_kind(const struct jval *reference, enum owner_kind *ret)
 {
-    /* Other groups have a StatefulSet too. */
+    /* Other API groups have a StatefulSet, too. */
     if (!str_eq(jval_str(jval_get(reference, STR("apiVersion"))), STR("apps/v1"))) {
         return false;
     }
@@ -387,7 +388,7 @@ static bool count_visit(void *ctx, const struct jval *pod)
     return true;
 }
 
-/* Who stands behind a ReplicaSet. */
+/* The Deployment that owns a ReplicaSet, if one does. */
 static void owner_info_read_replica_set(const struct jval *object, struct owner_info *ret)
 {
     const struct jval *references = jval_at(object, "metadata.ownerReferences");

@@ -1,16 +1,16 @@
 /*
- * pod_shuffle_metrics: whose pods have to move because of maintenance, as two metrics.
+ * pod_shuffle_metrics: two metrics about the workloads whose pods have to move for maintenance.
  *
  * When a profile has taken a node into maintenance, the pods that are on it are counted by their
  * owners; when a node needs maintenance, the same series are made with 0, so that a rate over them
  * sees the first count too. Owners are DaemonSets, StatefulSets, Deployments (through their
  * ReplicaSets) and ReplicaSets without an owner; pods of others are not counted.
  *
- * The zeros have time: a scraper sees them only if it comes by before the count. They are made at
- * an even pace, and a node that is counted first needs none.
+ * The zeros are not urgent, but help only if they are scraped before the count. They are made at an
+ * even pace, and a node that is counted before its turn needs none.
  *
- * Nobody waits for it: a few requests are in flight at a time, and what fails is told in the log
- * and forgotten. Of one node either all owners are counted or none.
+ * No decision waits for these metrics: a few requests are in flight at a time, and failures are
+ * logged and forgotten. Of one node either all owners are counted or none.
  */
 #pragma once
 
@@ -38,5 +38,5 @@ void shuffle_free(struct pod_shuffle *s); /* accepts NULL */
 void shuffle_count(struct pod_shuffle *s, struct str node, struct str profile);
 /* The node needs maintenance: its pods may have to move soon. */
 void shuffle_make_zeros(struct pod_shuffle *s, struct str node, struct str profile);
-/* Another leads: what has not been counted is its business, or nobody's. */
+/* Another leads: what has not been counted is dropped. */
 void shuffle_drop_all(struct pod_shuffle *s);

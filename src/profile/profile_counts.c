@@ -1,3 +1,4 @@
+/* Counts the nodes of one profile by state, and sums up the pods of those that wait. */
 #include "profile/profile_counts.h"
 
 void profile_counts_add(struct profile_counts *s, enum profile_state state,
@@ -49,7 +50,7 @@ static void profile_counts_sum_pods(const struct profile_counts *s, const struct
             ret->without_live = fact.live;
         }
         if (ret->without_live) {
-            break; /* no other could be a better reason */
+            break; /* one such node is reason enough */
         }
     }
     if (ret->without != NULL) {
@@ -84,7 +85,7 @@ bool profile_counts_refresh(struct profile_counts *s, const struct facts *facts)
 {
     struct profile_counts_pods sum;
     profile_counts_pods(s, facts, &sum);
-    /* Who waits for somebody whose pods are not watched has them looked at again. */
+    /* A node that waits for another, whose pods are not watched, has those pods read again. */
     bool differs = s->sum_of != facts || (sum.without == NULL) != (s->sum.without == NULL) ||
                    sum.without_live != s->sum.without_live ||
                    (sum.broken == NULL) != (s->sum.broken == NULL) ||

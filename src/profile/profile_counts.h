@@ -1,8 +1,8 @@
 /*
- * profile_counts: how many nodes of one profile are in which state, and who waits for maintenance.
+ * profile_counts: how many nodes of one profile are in which state, and which wait for maintenance.
  *
- * A node that waits looks at the pods of all others that wait (the check affinity). With thousands
- * of them that is a sum which is kept, not a walk for each: profile_counts_refresh makes it, once a
+ * The check affinity reads, for a node that waits, the pods of all others that wait. With thousands
+ * of nodes that is a kept sum and not a walk for each: profile_counts_refresh makes it, once a
  * turn, and profile_counts_pods uses it as long as nothing has changed since.
  */
 #pragma once
@@ -15,11 +15,12 @@
     32u /* asked for at a time; each node asks for its own besides                                 \
          */
 
-/* What is known of the pods of those that wait. Where one goes first, nothing else matters. */
+/* What is known of the pods, of nodes that wait, that prefer operational nodes. If `without` is
+ * set, the rest does not matter. */
 struct profile_counts_pods {
-    const struct store_item *without; /* has none that prefer operational nodes; NULL: all have */
+    const struct store_item *without; /* a node that has no such pods; NULL: none */
     bool without_live;                /* they are watched */
-    const struct store_item *broken;  /* cannot be told; NULL: none */
+    const struct store_item *broken;  /* a node whose pods could not be read; NULL: none */
     const struct store_item *unknown[PROFILE_COUNTS_UNKNOWN_MAX];
     uint32_t unknown_n; /* not all, if there are more */
 };
@@ -41,9 +42,9 @@ void profile_counts_add(struct profile_counts *s, enum profile_state state,
 void profile_counts_remove(struct profile_counts *s, enum profile_state state,
                            const struct store_item *item);
 
-/* How many of those that wait are known, and not watched; for people, as it walks over all. */
+/* How many waiting nodes have a kept answer and no watch; walks over all, so only for people. */
 uint32_t profile_counts_unwatched(const struct profile_counts *s, const struct facts *facts);
 void profile_counts_pods(const struct profile_counts *s, const struct facts *facts,
                          struct profile_counts_pods *ret);
-/* Answers whether the sum says something else to those who wait. */
+/* Returns whether the sum has changed for the nodes that wait. */
 bool profile_counts_refresh(struct profile_counts *s, const struct facts *facts);

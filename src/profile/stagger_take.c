@@ -1,23 +1,22 @@
 /*
- * Taking a lease:
+ * Takes a Lease of a stagger for a node, by compare-and-swap:
  *
  *     WRITE → (done)                 written, or refused for good
- *     WRITE → LOOK → (done)          no answer came: it is looked whether it went through
- *     NONE → (done)                  there was nothing to take
+ *     WRITE → VERIFY → (done)        no reply came: the Lease is read to see whether it was written
+ *     NONE → (done)                  there was no free Lease
  */
 #include "base/alloc.h"
 #include "profile/external_internal.h"
 
-#define STAGGER_TAKE_VERIFY_MAX                                                                    \
-    3u /* a server that does not answer so often will be looked at by others */
+#define STAGGER_TAKE_VERIFY_MAX 3u /* after so many reads without a reply the take fails */
 #define STAGGER_TAKE_VERIFY_PAUSE SECONDS(1)
 
 enum stagger_take_state { STAGGER_TAKE_NONE, STAGGER_TAKE_WRITE, STAGGER_TAKE_VERIFY };
 
 struct stagger_take {
-    struct list link; /* of the inquiry's takes */
+    struct list link; /* in `takes` of the external facts */
     struct external_facts *e;
-    struct fact_query *query; /* NULL: the configuration has it no more */
+    struct fact_query *query; /* NULL: not in the configuration any more */
     uint32_t i;               /* the lease */
     enum stagger_take_state state;
     struct arena memory;
@@ -28,7 +27,7 @@ struct stagger_take {
     uint32_t verify_n;
     struct api_call *call;
     struct loop_timer timer;
-    struct err err; /* what to tell */
+    struct err err; /* for on_done */
     void (*on_done)(void *ctx, const struct err *err);
     void *ctx;
 };
@@ -66,7 +65,7 @@ void stagger_take_free_all(struct external_facts *e)
     }
 }
 
-/* What was promised to the others is not known any more. */
+/* The facts said that the node has the Lease; now the Lease is unknown. */
 static void stagger_take_invalidate(struct stagger_take *t)
 {
     struct fact_query *q = t->query;
@@ -76,7 +75,7 @@ static void stagger_take_invalidate(struct stagger_take *t)
     }
     stagger_take_unlink(t);
     buf_reset(&q->leases[t->i].version);
-    (void)facts_put_lease(q->e->facts, q->index, t->i, &unknown); /* told in any case */
+    (void)facts_put_lease(q->e->facts, q->index, t->i, &unknown); /* reported in any case */
     external_facts_changed(q->e, check_bit(q->index));
     fact_query_refresh(q);
 }
@@ -91,10 +90,10 @@ static void stagger_take_end(struct stagger_take *t, const struct err *err)
         stagger_take_invalidate(t);
     }
     stagger_take_free(t);
-    on_done(ctx, err != NULL ? &copy : NULL); /* last: it may do as it likes */
+    on_done(ctx, err != NULL ? &copy : NULL); /* last: it may call back */
 }
 
-/* The lease as the server has it: ours, with the very time that we wrote? */
+/* Whether the server's Lease has the holder and the time that were written here. */
 static bool stagger_take_is_ours(struct stagger_take *t, struct str json)
 {
     CLEANUP(arena_done)
@@ -115,7 +114,7 @@ static void stagger_take_succeed(struct stagger_take *t, struct str json)
     struct fact_query *q = t->query;
     struct err ignored = { 0 };
     if (q != NULL && stagger_put_lease(q, t->i, json, &ignored) < 0) {
-        /* It is taken; only what the server said cannot be read. The facts say so already. */
+        /* The Lease is taken, as the facts say already; only the reply cannot be read. */
         buf_reset(&q->leases[t->i].version);
     }
     stagger_take_end(t, NULL);
@@ -151,7 +150,7 @@ static void stagger_take_on_reply(void *ctx, const struct api_reply *reply)
     } else if (verdict == RETRY_REFUSED || t->verify_n == STAGGER_TAKE_VERIFY_MAX) {
         stagger_take_end(t, &t->err);
     } else {
-        /* The write may have gone through. */
+        /* The Lease may have been written. */
         t->state = STAGGER_TAKE_VERIFY;
         stagger_take_verify_later(t);
     }

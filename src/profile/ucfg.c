@@ -1,3 +1,4 @@
+/* Loads a configuration file, replaces its variables and converts its values. */
 #include "profile/ucfg.h"
 
 #include "base/buf.h"
@@ -209,7 +210,7 @@ static int walk_name(struct walk *w, struct str name, struct ucfg_value *ret, bo
     return 0;
 }
 
-/* The text of a variable, as it stands among other text. */
+/* The text of a variable that is part of a longer text. */
 static int walk_variable(struct walk *w, const struct ucfg_vars_piece *piece, struct str *ret)
 {
     struct str name;

@@ -32,7 +32,7 @@ struct ucfg {
     struct arena *out; /* where everything lives */
 };
 
-/* Whatever stands in the way of reading is among the problems; -ERR_INVALID then. */
+/* -ERR_INVALID when it cannot be read; the reasons are among the problems. */
 NODISCARD
 int ucfg_load(struct str text, struct ucfg_env env, struct arena *out, struct ucfg *ret,
               struct problems *problems);

@@ -1,3 +1,4 @@
+/* The parser of go-ucfg's small language for the text of a variable. */
 #include "profile/ucfg_literal.h"
 
 #include "base/buf.h"

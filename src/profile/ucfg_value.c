@@ -1,3 +1,4 @@
+/* Values of a configuration file: integers, names of kinds, text of scalars. */
 #include "profile/ucfg_value.h"
 
 #include "format/gofloat.h"

@@ -1,3 +1,4 @@
+/* The parser of text with variables. */
 #include "profile/ucfg_variables.h"
 
 #include "base/buf.h"

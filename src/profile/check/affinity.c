@@ -1,4 +1,4 @@
-/* Nodes without pods that prefer operational nodes go first: such pods are moved once then. */
+/* affinity: nodes without pods that prefer operational nodes go first, to move such pods once. */
 #include "profile/check/check_plugin.h"
 
 static const void *prepare(const struct check_prepare_input *input)
@@ -42,7 +42,7 @@ static void explain_all_have(const struct check_input *in, uint32_t n, struct ch
              ret);
 }
 
-/* The node itself has such pods, so it is none of those that the sum names. */
+/* Called for a node that has such pods itself: the sum's `without` is another node. */
 static void check_other_nodes(const struct check_input *in, uint32_t index,
                               struct check_verdict *ret)
 {
@@ -51,7 +51,8 @@ static void check_other_nodes(const struct check_input *in, uint32_t index,
     if (pods.without != NULL) {
         struct str name = pods.without->name;
         ret->answer = CHECK_FAIL;
-        /* One that is not watched may have got such pods: nobody is to wait for it in vain. */
+        /* A node that is not watched may have got such pods by now: its pods are asked for, so
+         * that no other node waits for it in vain. */
         if (!pods.without_live) {
             want_pods(in, index, name, /* live= */ true, ret);
         }
@@ -63,7 +64,7 @@ static void check_other_nodes(const struct check_input *in, uint32_t index,
         }
         return;
     }
-    /* Each of them asks for itself, too. */
+    /* Each of these nodes asks for its own pods, too. */
     for (uint32_t i = 0; i < pods.unknown_n; i++) {
         want_pods(in, index, pods.unknown[i]->name, /* live= */ false, ret);
     }
@@ -89,7 +90,8 @@ static void explain_unknown(const struct check_input *in, struct check_verdict *
              ret);
 }
 
-/* What is kept does for waiting; the controller looks again before it lets the node go. */
+/* A kept answer is good enough for waiting: the controller reads the pods again before it lets the
+ * node go. */
 static void explain_none(const struct check_input *in, const struct facts_affinity *own,
                          struct check_verdict *ret)
 {
@@ -121,7 +123,7 @@ static void check_own_pods(const struct check_input *in, uint32_t index, struct 
         check_other_nodes(in, index, ret);
         return;
     }
-    /* Who is on its way does not turn back because a watch has to begin anew. */
+    /* A node that holds a grant keeps it while its watch starts again. */
     ret->answer = own.known || in->granted ? CHECK_PASS : CHECK_PENDING;
     if (in->explain && own.known) {
         explain_none(in, &own, ret);

@@ -1,4 +1,4 @@
-/* Any node of the cluster has the label. */
+/* anyLabel: any node of the cluster has the label. */
 #include "profile/check/check_plugin.h"
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)

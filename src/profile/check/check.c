@@ -1,3 +1,4 @@
+/* Runs a check plugin, and the helpers that several plugins share. */
 #include "profile/check/check.h"
 
 #include "calendar/elapsed.h"
@@ -9,7 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define QUOTE_MAX 40u  /* bytes of a value that fit a line of 80 columns with a sentence */
+#define QUOTE_MAX 40u  /* bytes of a value: with its sentence it fits 80 columns */
 #define WANTS_FIRST 4u /* most checks want one thing */
 #define SEC_NS INT64_C(1000000000)
 
@@ -120,7 +121,7 @@ void check_fail_with(const struct check_input *in, struct check_verdict *ret, co
     char text[512];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* a line for people: its end may go */
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* a line for people: it may be cut */
     va_end(args);
     ret->answer = CHECK_ERROR;
     ret->error = arena_str(in->out, str_from(text));
@@ -129,7 +130,7 @@ void check_fail_with(const struct check_input *in, struct check_verdict *ret, co
 void check_want(const struct check_input *in, struct check_verdict *ret,
                 const struct facts_want *want)
 {
-    /* A power of two is full: the room doubles then. */
+    /* The array is full at every power of two, and doubles. */
     if ((ret->want_n & (ret->want_n - 1)) == 0 &&
         (ret->want_n == 0 || ret->want_n >= WANTS_FIRST)) {
         uint32_t cap = MAX(WANTS_FIRST, ret->want_n * 2);
@@ -155,7 +156,7 @@ bool check_needs_refresh(const struct check_input *in, bool known, usec_t asked,
         ret->next = MIN(ret->next, due);
         return false;
     }
-    /* An answer that is the same as before is no news: who waits for it looks again by itself. */
+    /* A repeated answer wakes nobody, so a node that waits for it is decided again by itself. */
     due = elapsed_wake(elapsed_after(in->now, elapsed_from_ns(interval)));
     ret->next = MIN(ret->next, due);
     return true;

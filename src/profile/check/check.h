@@ -2,9 +2,9 @@
  * check: one plugin a file; each answers for one node whether it passes, why, and when the answer
  * could change by itself.
  *
- * Checks are pure: they look at the subject, the fleet, the facts that were asked for elsewhere and
- * the time. What they would have to ask for (Prometheus, leases, pods) they name as a want; until
- * the answer is there the verdict is PENDING, which does not pass. Texts are made only when
+ * Checks are pure: they read the edited node, the fleet, the facts and the time. Facts that have to
+ * be asked for (Prometheus, Leases, pods) they name as a want; until the answer is there the
+ * verdict is PENDING, which does not pass. Texts are made only when
  * somebody will read them (`explain`), for most decisions are made for nobody's eyes.
  */
 #pragma once
@@ -17,8 +17,8 @@
 enum check_answer {
     CHECK_FAIL,
     CHECK_PASS,
-    CHECK_ERROR,   /* it cannot be told; `error` says why. The chain fails */
-    CHECK_PENDING, /* not known yet, a want is out. The chain does not pass and is no error */
+    CHECK_ERROR,   /* it is not known, `error` says why. The chain fails */
+    CHECK_PENDING, /* not known yet, and wanted. The chain does not pass, without an error */
 };
 
 struct check_input {
@@ -52,6 +52,6 @@ struct check_verdict {
 /* `index` is that of config->instances[PLUGIN_CHECK]. */
 void check_run(const struct check_input *in, uint32_t index, struct check_verdict *ret);
 
-/* maxMaintenance: how many more nodes fit into that room as of now (may be negative). `*ret_next`
- * is when that could grow by itself (skipAfter). */
+/* maxMaintenance: how many more nodes of the group may go into maintenance now (may be negative).
+ * `*ret_next` is when that number could grow by itself (skipAfter). */
 int64_t check_group_left(const struct check_input *in, uint32_t index, usec_t *ret_next);

@@ -1,9 +1,9 @@
 /*
- * check_plugin: what a check plugin is made of, and the few words that all of them use.
+ * check_plugin: what a check plugin is made of, and the helpers that all of them use.
  *
  * A plugin's keys are in the table of profile/plugin_table.h. `prepare` turns their values into
- * what `run` reads, once, when the configuration is loaded: deciding parses nothing. Forms that the
- * fleet reads as well are here, the others stay in their plugin's file.
+ * what `run` reads, once, when the configuration is loaded: deciding parses nothing. Prepared
+ * values that the fleet reads as well are declared here, the others in their plugin's file.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct check_plugin {
     const char *name;
     /* What is wrong beyond its keys is added to the problems. */
     const void *(*prepare)(const struct check_prepare_input *input);
-    /* `*ret` fails and stays so when it begins. */
+    /* `*ret` is CHECK_FAIL when it begins. */
     void (*run)(const struct check_input *in, uint32_t index, struct check_verdict *ret);
 };
 

@@ -1,4 +1,4 @@
-/* Another node has a newer version. */
+/* clusterSemver: another node has a newer version in the label. */
 #include "format/semver.h"
 
 #include "profile/check/check_plugin.h"

@@ -1,4 +1,4 @@
-/* A condition of the node has the status. */
+/* condition: a condition of the node has the configured status. */
 #include "profile/check/check_plugin.h"
 
 struct condition {

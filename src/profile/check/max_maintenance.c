@@ -1,4 +1,4 @@
-/* Fewer nodes are in maintenance than may be: in all, or in the node's group. */
+/* maxMaintenance: fewer nodes are in maintenance than may be, in all or in the node's group. */
 #include "profile/check/check_plugin.h"
 
 #include "base/map.h"
@@ -129,7 +129,7 @@ int64_t check_group_left(const struct check_input *in, uint32_t index, usec_t *r
     uint64_t hash;
     struct fleet_group_usage limit_group = group_usage(in, index, group_of(in, index, &hash));
     *ret_next = limit_group.next;
-    /* As long as one node cannot be read, nobody knows whether there is room. */
+    /* As long as one node cannot be read, nobody knows whether another may go. */
     return limit_group.unreadable.n > 0 ? MIN(0, limit->max)
                                         : limit->max - (int64_t)limit_group.count;
 }

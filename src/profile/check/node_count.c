@@ -1,4 +1,4 @@
-/* The cluster has enough nodes. */
+/* nodeCount: the cluster has enough nodes. */
 #include "profile/check/check_plugin.h"
 
 static const void *prepare(const struct check_prepare_input *input)

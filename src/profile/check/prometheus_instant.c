@@ -1,4 +1,5 @@
-/* A query of Prometheus holds. The answer is the same for every node and is asked for once. */
+/* prometheusInstant: the expression holds for the result of a Prometheus query. The answer is the
+ * same for every node, so the query is sent once for all. */
 #include "format/gofloat.h"
 #include "format/gval.h"
 
@@ -20,7 +21,7 @@ static const void *prepare(const struct check_prepare_input *input)
     prepared->url = check_value(input, "url")->text;
     prepared->query = check_value(input, "query")->text;
     prepared->text = expr->text;
-    /* Operators have files that load although this cannot work; it fails when it is used. */
+    /* A bad expression does not fail the configuration, as with the original: the check does. */
     if (gval_parse(prepared->text, input->out, &prepared->expr, &err) < 0) {
         prepared->broken = arena_str(input->out, str_from(err.msg));
         problems_warn(input->problems, expr->pos, "key 'expr': %s", err.msg);

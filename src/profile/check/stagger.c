@@ -1,5 +1,5 @@
-/* Nodes go one after the other: each takes a lease, and the next has to wait until it has run
- * out. */
+/* stagger: nodes go one after the other. Each takes a Lease, and the next node waits until the
+ * Lease has expired. */
 #include "profile/check/check_plugin.h"
 
 #include "calendar/elapsed.h"
@@ -18,7 +18,7 @@ static const void *prepare(const struct check_prepare_input *input)
     return prepared;
 }
 
-/* As long as the ledger holds the node's grant its own lease does not keep it back (P7). */
+/* While the node holds its grant, the Lease that it took itself does not hold it back (P7). */
 static bool is_own(const struct check_input *in, const struct facts_lease *lease)
 {
     return in->granted && lease->complete && str_eq(lease->holder, in->edit->name);

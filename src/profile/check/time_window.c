@@ -1,5 +1,5 @@
-/* The time is right: on some weekdays from one time of the day to another, or from the times of a
- * pattern on for a while. */
+/* timeWindow: the time is within a window, given by weekdays and times of the day or by a cron
+ * pattern and a duration. */
 #include "calendar/window.h"
 
 #include "profile/check/check_plugin.h"
@@ -93,7 +93,7 @@ static struct str explain(const struct check_input *in, const struct time_window
         in->out, STR_FMT " " STR_FMT,
         STR_ARG(check_time_text(in->out, verdict->next, timestamp_to_usec(in->now), span.offset)),
         STR_ARG(prepared->zone == NULL ? STR("UTC") : span.name));
-    /* Far ahead it is only where one has to look again. */
+    /* Far ahead, `next` is only when to look again, not when the window changes. */
     if (is_open(prepared, timestamp_from_usec(verdict->next), &later, &reason) == open) {
         return arena_printf(in->out, "does not %s before " STR_FMT, verb, STR_ARG(when));
     }

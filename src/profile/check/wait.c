@@ -1,4 +1,4 @@
-/* The node has been in its state for long enough. */
+/* wait: the profile has been in its state for long enough. */
 #include "calendar/wait.h"
 
 #include "profile/check/wait_common.h"

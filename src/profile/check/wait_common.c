@@ -1,3 +1,4 @@
+/* How wait and waitExclude decide. */
 #include "profile/check/wait_common.h"
 
 #include "calendar/wait.h"

@@ -1,4 +1,4 @@
-/* The node has been in its state for long enough, some weekdays not counted. */
+/* waitExclude: the profile has been in its state for long enough, without some weekdays. */
 #include "calendar/wait.h"
 
 #include "profile/check/wait_common.h"

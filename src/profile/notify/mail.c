@@ -1,3 +1,4 @@
+/* mail: sends the message by SMTP. */
 #include "base/buf.h"
 #include "profile/notify/notify_call.h"
 

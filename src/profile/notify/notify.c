@@ -1,3 +1,4 @@
+/* One notification from the read of its Node to its end, and what all senders share. */
 #include "profile/notify/notify.h"
 
 #include "base/alloc.h"

@@ -3,11 +3,12 @@
  *
  * A call reads the whole Node, renders the instance's templates over it and sends the result by the
  * instance's plugin. It ends once: sent, failed, or cancelled. Nothing is tried again here but the
- * record of a Slack thread: when to send and whether once more is the caller's. What a call needs
- * is copied when it begins, so the configuration may be replaced while it is under way.
+ * record of a Slack thread: when to send, and whether to send again, is decided by the caller. What
+ * a call needs is copied when it begins, so the configuration may be replaced while it is under
+ * way.
  *
- * Messages that share a Slack thread go one after the other, so that two nodes which change in one
- * moment do not open two threads; the door keeps their queue.
+ * Messages that share a Slack thread go one after the other, so that two nodes which change at
+ * the same moment do not open two threads; the notifier keeps their queue.
  */
 #pragma once
 
@@ -24,7 +25,7 @@ struct notifier {
     struct list calls; /* under way, in the order in which they began */
 };
 
-/* What a template is told besides the Node. */
+/* What a template can use besides the Node. */
 struct notify_facts {
     struct str node;            /* its name */
     struct str state;           /* "in-maintenance" */
@@ -38,8 +39,8 @@ struct notify_facts {
 
 struct notify_call;
 
-/* `err` is NULL when the message is sent. `retry_after` is how long the other side asks to be left
- * alone; 0 = it did not say. The call is gone by then. */
+/* `err` is NULL when the message is sent. `retry_after` is how long the other side asks to wait;
+ * 0 = it did not say. The call has been freed by then. */
 typedef void (*notify_on_done)(void *ctx, const struct err *err, usec_t retry_after);
 
 void notifier_init(struct notifier *notifier, struct loop *loop, struct client *client,

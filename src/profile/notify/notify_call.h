@@ -10,14 +10,14 @@
 #include "profile/notify/notify.h"
 
 #define NOTIFY_TEXT_MAX ((size_t)256 * 1024) /* as much as a template gives */
-/* Beyond it a server is not obeyed: it would keep a message from ever being sent. */
+/* A longer Retry-After is not obeyed: the message might never be sent. */
 #define NOTIFY_RETRY_AFTER_MAX HOURS(1)
 
 struct notify_call;
 
 struct notify_sender {
     const char *name; /* of the plugin */
-    /* Goes on until notify_call_end; on failure the call is ended by who called. */
+    /* Ends with notify_call_end; when `send` itself fails, its caller ends the call. */
     int (*send)(struct notify_call *call, struct err *err);
     /* May be NULL: another call of this sender has ended, and this one may go on. */
     void (*wake)(struct notify_call *call);
@@ -29,7 +29,7 @@ extern const struct notify_sender notify_slack_thread;
 extern const struct notify_sender notify_webhook;
 
 struct notify_call {
-    struct list link; /* in the door's calls */
+    struct list link; /* in the notifier's calls */
     struct notifier *notifier;
     struct arena memory;
     const struct notify_sender *sender;
@@ -39,7 +39,7 @@ struct notify_call {
     struct govalue root;  /* of templates, once the Node is there */
     struct api_call *api; /* at most one of both is under way */
     struct outbound_call *outbound;
-    api_on_reply on_api; /* who is told of its end */
+    api_on_reply on_api; /* called at its end */
     enum api_verb verb;
     outbound_on_reply on_wire;
     struct loop_timer timer;

@@ -1,3 +1,4 @@
+/* slack: posts the message to an incoming webhook of Slack. */
 #include "format/json_writer.h"
 #include "profile/notify/notify_call.h"
 
@@ -5,7 +6,7 @@ static void on_posted(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
     struct err err = { 0 };
-    /* A hook's answer is its body alone; the status says nothing more. */
+    /* The body "ok" alone says that it was sent; the status adds nothing. */
     if (reply->err == NULL && str_eq(reply->body, STR("ok"))) {
         notify_call_end(call, NULL, 0);
         return;

@@ -1,3 +1,4 @@
+/* webhook: sends the message to any HTTP server, signed if there is a secret. */
 #include "base/sha256.h"
 #include "profile/notify/notify_call.h"
 
@@ -41,7 +42,7 @@ static int webhook_send(struct notify_call *call, struct err *err)
     for (uint32_t i = 0; i < more->item_n; i++) {
         struct str name;
         struct str value;
-        (void)str_cut(more->items[i], STR(":"), &name, &value); /* the load has seen to it */
+        (void)str_cut(more->items[i], STR(":"), &name, &value); /* check_webhook saw the ':' */
         headers[n + i] = (struct outbound_header){ str_trim(name), str_trim(value) };
     }
     struct outbound_request request = {

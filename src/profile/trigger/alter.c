@@ -17,7 +17,7 @@ enum trigger_result trigger_alter_annotation(const struct trigger_input *in)
 {
     struct str key = value_text(in, "key");
     if (str_eq(key, KEY_DATA)) {
-        return TRIGGER_DONE; /* the controller's own: what it writes afterwards counts */
+        return TRIGGER_DONE; /* the controller writes this key itself, after the triggers */
     }
     if (is_removal(in)) {
         node_edit_remove_annotation(in->edit, key);

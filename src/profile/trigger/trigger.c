@@ -1,3 +1,4 @@
+/* The table of triggers. */
 #include "profile/trigger/trigger.h"
 
 static const struct {

@@ -1,9 +1,9 @@
 /*
  * trigger: what a transition, or the entry into a state, does to the node. One family a file.
  *
- * Triggers edit the subject; all edits of a decision become one patch. A drain is the only one that
- * takes time: it is PENDING until the controller's drain has come to its end. Each may run again
- * with the same result.
+ * Triggers edit the node (node_edit.h); all edits of a decision become one patch. Only a drain
+ * takes time: it is PENDING until the controller's drain is done. A trigger that runs again has the
+ * same result.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct trigger_input {
     bool any_owner;     /* tests only: a cordon is lifted whoever made it */
 };
 
-/* `trigger_find` answers NULL for none; the table and plugins.h name the same. */
+/* NULL when there is no such trigger; the triggers are those of plugin_table.h. */
 typedef enum trigger_result (*trigger_fn)(const struct trigger_input *in);
 trigger_fn trigger_find(const struct plugin *plugin);
 
