@@ -516,8 +516,8 @@ TEST(controller_goes_on_with_what_has_begun_before_it_begins_something_new)
     story_end(&s);
 }
 
-/* A place that the first in line cannot take, for it waits for another room as well, is offered to
- * those behind it. */
+/* A place that the first node of a queue cannot take, because it waits for another group as well,
+ * is offered to the next node. */
 TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
 {
     struct story s;
@@ -555,7 +555,7 @@ TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
     story_end(&s);
 }
 
-/* Its profiles wait for different rooms: whichever opens, the node is looked at. */
+/* The node's profiles wait for different groups: it is decided when either has a place. */
 TEST(controller_looks_at_a_node_that_waits_for_two_groups)
 {
     struct story s;

@@ -103,8 +103,8 @@ TEST(fleet_limits_count_the_nodes_in_maintenance)
     check_case(-1);
 }
 
-static int64_t room_left(struct check_fixture *b, const char *check, const char *node,
-                         usec_t *ret_next)
+static int64_t places_left(struct check_fixture *b, const char *check, const char *node,
+                           usec_t *ret_next)
 {
     const struct store_item *item = store_find(&b->store, str_from(node));
     const struct node_edit edit = { .name = item->name, .node = item->object };
@@ -119,7 +119,7 @@ static int64_t room_left(struct check_fixture *b, const char *check, const char 
     return check_group_left(&in, check_fixture_index(b, check), ret_next);
 }
 
-TEST(fleet_skip_after_tells_when_there_is_room)
+TEST(fleet_skip_after_says_when_a_place_is_free)
 {
     struct check_fixture b;
     usec_t next = 0;
@@ -129,7 +129,7 @@ TEST(fleet_skip_after_tells_when_there_is_room)
     struct check_verdict v = check_fixture_run(&b, "skip50", "n");
     CHECK_EQ(v.answer, CHECK_FAIL);
     CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:00:30Z"));
-    CHECK_EQ(room_left(&b, "skip50", "n", &next), 0);
+    CHECK_EQ(places_left(&b, "skip50", "n", &next), 0);
     CHECK_EQ(next, check_fixture_wall("2022-03-01T13:00:30Z"));
     b.now = "2022-03-01T13:00:29.999999Z";
     CHECK_EQ(check_fixture_run(&b, "skip50", "n").answer, CHECK_FAIL);
@@ -137,9 +137,9 @@ TEST(fleet_skip_after_tells_when_there_is_room)
     v = check_fixture_run(&b, "skip50", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_EQ(v.next, USEC_NEVER);
-    CHECK_EQ(room_left(&b, "skip50", "n", &next), 1);
+    CHECK_EQ(places_left(&b, "skip50", "n", &next), 1);
     CHECK_EQ(next, USEC_NEVER);
-    CHECK_EQ(room_left(&b, "one", "n", &next), 0);
+    CHECK_EQ(places_left(&b, "one", "n", &next), 0);
     CHECK_EQ(next, USEC_NEVER);
     check_fixture_end(&b);
 }
@@ -171,7 +171,7 @@ TEST(fleet_an_annotation_that_cannot_be_read_matters_for_skip_after_only)
     struct check_verdict v = check_fixture_run(&b, "skip50", "n");
     CHECK_EQ(v.answer, CHECK_ERROR);
     CHECK_STR(v.error, "node 'm': its data annotation cannot be read");
-    CHECK_EQ(room_left(&b, "skip50", "n", &next), 0);
+    CHECK_EQ(places_left(&b, "skip50", "n", &next), 0);
     /* It is not looked at where it does not count: it has neither the profile nor the zone. */
     CHECK_EQ(check_fixture_run(&b, "skip50-q", "n").answer, CHECK_PASS);
     CHECK_EQ(check_fixture_run(&b, "legacy", "n").answer, CHECK_PASS);
@@ -196,7 +196,7 @@ TEST(fleet_grants_count_until_the_node_shows_it_or_they_are_struck_out)
     CHECK_EQ(check_fixture_run(&b, "of-q", "n").answer, CHECK_FAIL);
     CHECK_EQ(check_fixture_run(&b, "skip5", "n").answer, CHECK_FAIL); /* it is about to begin */
     CHECK_EQ(check_fixture_run(&b, "zone", "n").answer, CHECK_PASS);
-    CHECK_EQ(room_left(&b, "two", "n", &next), 1);
+    CHECK_EQ(places_left(&b, "two", "n", &next), 1);
     check_fixture_node(&b, "m", IN " zone=b " PROFILE_Q, TIME20);
     CHECK_EQ(fleet_in_maintenance(b.fleet), 1); /* once */
     CHECK_EQ(check_fixture_run(&b, "skip5", "n").answer, CHECK_PASS);

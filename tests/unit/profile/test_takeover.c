@@ -242,7 +242,8 @@ static uint32_t reserved(struct story *s)
     return jval_kind(list) == JARR ? list->n : 0;
 }
 
-/* The grant is no fact: it goes on when the limit has room for it, and that is a grant of it. */
+/* An inherited grant is not in force: it goes on when the new limit allows it, with a reservation.
+ */
 TEST(takeover_asks_a_limit_that_came_after_the_grant)
 {
     CLEANUP(story_end)
