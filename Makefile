@@ -9,17 +9,29 @@ FUZZ_SECONDS ?= 20
 .PHONY: all demo test test-cluster bench fuzz lint install clean
 all: build/drydock
 
-# The product: optimised, assertions on.
-.PHONY: build/drydock
-build/drydock:
+.PHONY: deps
+deps:
 	@tools/deps build
-	@tools/configure build/release -Dbuildtype=debugoptimized -Dtests=false --prefix=$(PREFIX)
+
+# The product: optimised, assertions on, without the known bugs that the swarm must find.
+.PHONY: product
+product: deps
+	@tools/configure build/release -Dbuildtype=debugoptimized --prefix=$(PREFIX)
 	@ninja -C build/release --quiet
 	@ln -sf release/drydock build/drydock
 	@ln -sf release/drydock build/kubectl-drydock
-	@ln -sf release/tests/swarm/swarm build/swarm
 
-demo: build/drydock
+# The swarm has the known bugs compiled in, so its objects are of their own.
+.PHONY: build/swarm
+build/swarm: deps
+	@tools/configure build/sim -Dbuildtype=debugoptimized -Dmutations=true
+	@ninja -C build/sim --quiet tests/swarm/swarm
+	@ln -sf sim/tests/swarm/swarm build/swarm
+
+.PHONY: build/drydock
+build/drydock: product build/swarm
+
+demo: product
 	@build/drydock demo
 
 test:
@@ -30,7 +42,7 @@ test-cluster:
 	@tools/deps test
 	@tools/test-cluster
 
-bench: build/drydock
+bench: product
 	@tools/deps test
 	@ninja -C build/release --quiet bench-drain
 	@$(PYTHON) bench/run
@@ -39,7 +51,7 @@ bench: build/drydock
 
 fuzz:
 	@tools/deps test
-	@tools/configure build/fuzz -Dbuildtype=debugoptimized -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+	@tools/configure build/fuzz -Dbuildtype=debugoptimized -Dtests=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
 	@ninja -C build/fuzz --quiet
 	@tests/fuzz/run build/fuzz $(FUZZ_SECONDS)
 
@@ -47,7 +59,7 @@ lint:
 	@tools/deps lint
 	@tools/lint
 
-install: build/drydock
+install: product
 	@ninja -C build/release --quiet install
 
 clean:

@@ -1,12 +1,19 @@
 /*
  * mutation: known bugs that a test may switch on, to prove that the swarm finds them.
  *
- * The set is empty in production: no command sets it, only tests do. Each name says what the
- * mutated code does wrong.
+ * Only builds with the meson option `mutations` have them. In every other build, the product's
+ * among them, mutated() is false, the structs have no set of mutations, and no name of a mutation
+ * gets into the program: `mutated(set, name)` mentions neither of its arguments.
+ * tools/release-check proves it. Each name says what the mutated code does wrong.
+ *
+ * A struct declares its set with MUTATIONS_FIELD; mutations_copy() hands the set on from one struct
+ * to another.
  */
 #pragma once
 
 #include "base/defs.h"
+
+#ifdef MUTATIONS
 
 enum mutation {
     MUTATION_SKIP_RV,             /* patches go out without their resourceVersion */
@@ -72,14 +79,26 @@ enum mutation {
     MUTATION_COUNT,
 };
 
-/* A set of them, bit by bit. */
+/* A set of mutations, bit by bit. */
 typedef uint64_t mutations_t;
 
 _Static_assert(MUTATION_COUNT <= 64, "a set has a bit for each");
 
 #define MUTATION_BIT(m) ((mutations_t)1 << (m))
 
+#define MUTATIONS_FIELD mutations_t mutations
+#define mutations_copy(to, from) ((void)((to)->mutations = (from)->mutations))
+
 static inline bool mutated(mutations_t set, enum mutation m)
 {
     return (set & MUTATION_BIT(m)) != 0;
 }
+
+#else
+
+/* A member that declares nothing. */
+#define MUTATIONS_FIELD _Static_assert(true, "")
+#define mutations_copy(to, from) ((void)0)
+#define mutated(set, m) false
+
+#endif

@@ -251,7 +251,7 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
     b->metrics = metrics;
     bridge_copy_texts(b);
     client_init(&b->client, loop, api);
-    b->client.mutations = config->mutations;
+    mutations_copy(&b->client, config);
     recorder_init(&b->recorder, &b->client, STR(BRIDGE_MANAGER), STR(BRIDGE_INSTANCE));
     list_init(&b->dirty_clusters);
     list_init(&b->in_flight);

@@ -41,7 +41,7 @@ struct bridge_config {
     struct rules_options rules;
     struct power_options power;
     struct dialer *dialer; /* borrowed */
-    mutations_t mutations; /* tests only */
+    MUTATIONS_FIELD;
     /* From the loop; may be NULL. */
     void (*on_leading)(void *ctx, bool leading);
     void (*on_stopped)(void *ctx);

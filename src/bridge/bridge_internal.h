@@ -270,7 +270,9 @@ void bridge_turn(void *ctx);
 /* What is known of a Machine and its Node now; new texts live in `out`. */
 void machine_facts(struct machine_state *ms, struct arena *out, struct rules_facts *ret);
 
-/* What known bugs make of the facts and of the verdict (base/mutation.h); nothing without one. */
+/* The known bugs of base/mutation.h change the facts before and the verdict after the rules are
+ * asked. Builds without mutations have no such functions. */
+#ifdef MUTATIONS
 void mutate_facts(struct machine_state *ms, struct rules_facts *facts,
                   struct rules_options *options);
 void mutate_verdict(struct machine_state *ms, struct rules_verdict *verdict);
@@ -278,6 +280,12 @@ void mutate_power_facts(struct machine_state *ms, struct power_facts *facts,
                         struct power_options *options);
 void mutate_power_verdict(struct bridge *b, const struct power_facts *facts,
                           struct power_verdict *verdict);
+#else
+#define mutate_facts(ms, facts, options) ((void)0)
+#define mutate_verdict(ms, verdict) ((void)0)
+#define mutate_power_facts(ms, facts, options) ((void)(ms))
+#define mutate_power_verdict(b, facts, verdict) ((void)0)
+#endif
 
 /* ── MachineDrainRules (drain_rule_watch.c) ────────────────────────────────────────────────── */
 

@@ -337,10 +337,10 @@ void in_flight_write(struct in_flight *f, enum api_verb verb)
 
 uint64_t in_flight_patch_version(const struct in_flight *f)
 {
-    mutations_t set = f->bridge->config.mutations;
-    bool blind = mutated(set, MUTATION_SKIP_RV) ||
-                 (f->kind == IN_FLIGHT_HOST && mutated(set, MUTATION_HOST_BLIND)) ||
-                 (f->kind == IN_FLIGHT_NODE && mutated(set, MUTATION_NODE_BLIND));
+    bool blind =
+        mutated(f->bridge->config.mutations, MUTATION_SKIP_RV) ||
+        (f->kind == IN_FLIGHT_HOST && mutated(f->bridge->config.mutations, MUTATION_HOST_BLIND)) ||
+        (f->kind == IN_FLIGHT_NODE && mutated(f->bridge->config.mutations, MUTATION_NODE_BLIND));
     return blind ? 0 : f->version;
 }
 

@@ -132,7 +132,7 @@ bool link_token_start(struct link *l, struct err *err)
     }
     e->until = loop_now(l->loop) + LINK_GRANTING_MAX;
     client_init(&e->client, l->loop, e->api);
-    e->client.mutations = l->config.management->mutations;
+    mutations_copy(&e->client, l->config.management);
     e->issuer = workload_token_new(&(struct workload_token_config){
         .client = &e->client,
         .pods = l->config.pods,

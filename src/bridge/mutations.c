@@ -1,6 +1,6 @@
 /*
- * mutations: the known bugs of base/mutation.h that concern what the rules are given. Only tests
- * switch them on.
+ * mutations: the known bugs of base/mutation.h that change what the bridge's rules are given and
+ * what they answer. Only builds with the option `mutations` compile this file.
  */
 #include "bridge/bridge_internal.h"
 #include "kinds/keys.h"

@@ -308,7 +308,7 @@ static void core_init_kube(struct core *c)
     struct str hostname;
     struct str rest;
     client_init(&c->client, c->loop, c->config.api);
-    c->client.mutations = c->config.mutations;
+    mutations_copy(&c->client, &c->config);
     c->client.on_reply = core_on_reply;
     c->client.ctx = c;
     (void)str_cut(c->config.identity, STR("_"), &hostname, &rest); /* without one it is all */
@@ -334,7 +334,6 @@ static void core_init_kube(struct core *c)
                                         .recorder = &c->recorder,
                                         .may_act = core_may_drain,
                                         .ctx = c,
-                                        .mutations = c->config.mutations,
                                     });
     if (c->config.elect) {
         core_init_lease(c);

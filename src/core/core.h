@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "base/mutation.h"
 #include "core/core_metrics.h"
 #include "drain/drain.h"
 #include "kube/informer.h"
@@ -71,7 +72,7 @@ struct core_config {
     bool elect;                 /* false: it leads from the start, and there is no Lease */
     bool use_limits;            /* look for the CRDs, and start the arbiter when they are there */
     struct arbiter_config limits; /* its switches and its namespace alone are read */
-    mutations_t mutations;        /* tests only */
+    MUTATIONS_FIELD;
     /* Leadership has begun or ended; may be NULL. After an end that was not asked for, the core
      * stands for election again; a command may prefer to exit. */
     void (*on_leading)(void *ctx, bool leading);

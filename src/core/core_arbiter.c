@@ -70,7 +70,6 @@ static void core_arbiter_start(struct core *c)
     limits.on_capacity = arbiter_on_capacity;
     limits.on_turn = arbiter_on_turn;
     limits.ctx = c;
-    limits.mutations = c->config.mutations;
     c->arbiter = arbiter_new(&limits);
     core_tell_arbiter(c);
     log_info(c->log, "MaintenanceRequests and MaintenanceLimits are served");

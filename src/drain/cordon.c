@@ -244,10 +244,9 @@ static bool cordon_decide(const struct cordon *c, const struct cordon_node *fact
         return facts->unschedulable;
     }
     *ret = CORDON_RESULT_CLEARED;
-    bool mutated_uncordon =
-        mutated(c->cordons->config.client->mutations, MUTATION_UNCORDON_OTHERS) &&
-        c->spec.action == CORDON_ACTION_UNCORDON && facts->unschedulable;
-    return !ours && !mutated_uncordon;
+    bool lifts_anyway = mutated(c->cordons->config.client->mutations, MUTATION_UNCORDON_OTHERS) &&
+                        c->spec.action == CORDON_ACTION_UNCORDON && facts->unschedulable;
+    return !ours && !lifts_anyway;
 }
 
 static void cordon_write_patch(struct cordon *c, const struct cordon_node *facts)

@@ -166,7 +166,7 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
     d->spec.node = arena_str(&d->memory, spec->node);
     d->spec.node_uid = arena_str(&d->memory, spec->node_uid);
     d->spec.drain_rules = STR_NONE; /* drain_set_rules keeps the text */
-    d->spec.force = spec->force || mutated(ds->config.mutations, MUTATION_PAST_BUDGET);
+    d->spec.force = spec->force || mutated(ds->config.client->mutations, MUTATION_PAST_BUDGET);
     list_init(&d->pod_states);
     list_init(&d->evictions);
     list_add(&ds->drains, &d->link);

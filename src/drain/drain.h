@@ -35,7 +35,6 @@ struct drains_config {
      * before the process notices that it does not lead any more. */
     bool (*may_act)(void *ctx);
     void *ctx;
-    mutations_t mutations; /* tests only */
 };
 
 struct drain_spec {

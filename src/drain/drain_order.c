@@ -111,5 +111,5 @@ bool drain_pod_has_turn(const struct drain_pod_state *p, const struct pod_verdic
 {
     const struct drain *d = p->drain;
     return d->forcing || verdict_order(v) <= d->current_order ||
-           mutated(d->drains->config.mutations, MUTATION_ORDER_IGNORED);
+           mutated(d->drains->config.client->mutations, MUTATION_ORDER_IGNORED);
 }

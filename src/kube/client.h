@@ -19,7 +19,7 @@ struct client {
     struct api *api;   /* borrowed */
     struct retry_gate gate;
     struct server_clock clock; /* the server's */
-    mutations_t mutations;
+    MUTATIONS_FIELD;
     /* Writes in flight that somebody waits for; what is only told to people lets them go first. */
     uint32_t urgent;
     /* Every answer, for metrics; may be NULL. Status 0 is no answer. */

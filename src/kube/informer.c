@@ -89,7 +89,7 @@ void informer_init(struct informer *s, const struct informer_config *config)
     struct loop *loop = config->client->loop;
     *s = (struct informer){ .config = *config };
     store_init(&s->store, config->kind, config->ctx, loop_random(loop));
-    s->store.mutations = config->client->mutations;
+    mutations_copy(&s->store, config->client);
     s->store.on_change = config->on_change;
     s->store.on_gone = config->on_gone;
 }

@@ -41,15 +41,15 @@ struct store {
     void *ctx;
     struct map items; /* name → struct store_item */
     struct list dirty;
-    struct list later;     /* dirty too, and postponed */
-    uint32_t dirty_count;  /* of both */
-    uint32_t list;         /* number of the list under way, or of the last one */
-    uint32_t shape;        /* counts up when projections are to hold something else */
-    uint64_t version_max;  /* the newest seen */
-    uint64_t revision;     /* counts what came, what changed for decisions, and what went */
-    uint64_t list_floor;   /* version_max when the list began */
-    struct buf key;        /* of the spaced object at hand */
-    mutations_t mutations; /* tests only */
+    struct list later;    /* dirty too, and postponed */
+    uint32_t dirty_count; /* of both */
+    uint32_t list;        /* number of the list under way, or of the last one */
+    uint32_t shape;       /* counts up when projections are to hold something else */
+    uint64_t version_max; /* the newest seen */
+    uint64_t revision;    /* counts what came, what changed for decisions, and what went */
+    uint64_t list_floor;  /* version_max when the list began */
+    struct buf key;       /* of the spaced object at hand */
+    MUTATIONS_FIELD;
     /* Called before an item goes for good; may be NULL. */
     void (*on_gone)(void *ctx, struct store_item *item);
     /* Called when an item is new or any of it has changed, after it has been marked (it is not when

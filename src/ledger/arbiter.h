@@ -69,7 +69,6 @@ struct arbiter_config {
     bool grant_missing;       /* --grant-missing-targets */
     enum arbiter_missing_limit missing;
     uint32_t missing_limit_percent; /* MISSING_LIMIT_PERCENT */
-    mutations_t mutations;          /* tests only */
 };
 
 struct arbiter *arbiter_new(const struct arbiter_config *config);

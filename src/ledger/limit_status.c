@@ -345,7 +345,7 @@ static void limit_state_write(struct limit_state *b, struct str status)
     buf_reset(&a->body);
     struct json_writer w = json_writer_on(&a->body);
     jw_obj(&w);
-    if (!mutated(a->config.mutations, MUTATION_BOOKS_BY_FORCE)) {
+    if (!mutated(a->config.client->mutations, MUTATION_BOOKS_BY_FORCE)) {
         jw_key(&w, STR("metadata"));
         jw_obj(&w);
         jw_pair(&w, "resourceVersion", (struct str){ version, (size_t)n });

@@ -37,7 +37,7 @@ void orphan_forget(struct arbiter *a, struct str uid)
 bool orphan_may_release(const struct arbiter *a, struct str uid, uint32_t grant)
 {
     const struct orphan *o = map_find(&a->orphans, uid);
-    if (mutated(a->config.mutations, MUTATION_STRIKE_BY_REQUEST)) {
+    if (mutated(a->config.client->mutations, MUTATION_STRIKE_BY_REQUEST)) {
         grant = 0;
     }
     return o != NULL && !o->marked && (grant > 0 ? grant < o->closed_below : o->unnumbered);

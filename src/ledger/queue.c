@@ -118,7 +118,7 @@ static void ask_find_applied(struct ask *k)
 static bool ask_compares_grants(const struct ask *k, uint32_t grant)
 {
     return k->spec.owner == ASK_OF_REQUEST && k->spec.grant > 0 && grant > 0 &&
-           !mutated(k->arbiter->config.mutations, MUTATION_STRIKE_BY_REQUEST);
+           !mutated(k->arbiter->config.client->mutations, MUTATION_STRIKE_BY_REQUEST);
 }
 
 bool ask_grant_is_closed(const struct ask *k, uint32_t grant)
@@ -269,7 +269,7 @@ static enum ask_why applied_evaluate(const struct ask *k, const struct applied_l
     if (!b->usable || !population_known(a, l->type)) {
         return ASK_WHY_NOT_COMPUTED;
     }
-    if (l->paused && !mutated(a->config.mutations, MUTATION_PAUSE_IGNORED)) {
+    if (l->paused && !mutated(a->config.client->mutations, MUTATION_PAUSE_IGNORED)) {
         return ASK_WHY_PAUSED;
     }
     if (b->conflicts >= ARBITER_CONFLICTS_MAX && b->retry_at > a->now) {
@@ -316,7 +316,7 @@ static enum ask_why ask_evaluate(struct ask *k)
     if (!a->may_act || !k->target_known) {
         return ASK_WHY_NOT_COMPUTED;
     }
-    bool locks = !mutated(a->config.mutations, MUTATION_NO_LOCK);
+    bool locks = !mutated(a->config.client->mutations, MUTATION_NO_LOCK);
     if (locks && ((l->taker != NULL && l->taker != k) ||
                   (l->exists && !target_lock_is_held_by(l, k->spec.uid)))) {
         return ASK_WHY_TARGET_BUSY;
@@ -583,7 +583,7 @@ bool ask_has_lock(const struct ask *k)
     bool own = target_lock_is_held_by(l, k->spec.uid);
     return (own && ask_grant_is_current(k, l->grant) && !ask_grant_is_closed(k, l->grant)) ||
            (!own && k->spec.already_true && l->exists) ||
-           mutated(k->arbiter->config.mutations, MUTATION_NO_LOCK);
+           mutated(k->arbiter->config.client->mutations, MUTATION_NO_LOCK);
 }
 
 static bool ask_is_complete(const struct ask *k)
@@ -645,7 +645,7 @@ static void ask_send(struct ask *k)
     if (k->granting && l->taker == k) {
         if (target_lock_is_held_by(l, k->spec.uid) && ask_grant_is_closed(k, l->grant)) {
             ask_release_closed_lock(k);
-        } else if (!mutated(a->config.mutations, MUTATION_NO_LOCK)) {
+        } else if (!mutated(a->config.client->mutations, MUTATION_NO_LOCK)) {
             target_lock_take(l, k);
         }
         return;

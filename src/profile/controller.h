@@ -12,7 +12,6 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "base/mutation.h"
 #include "profile/ucfg.h"
 #include "port/api.h"
 #include "port/loop.h"

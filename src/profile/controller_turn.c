@@ -301,8 +301,8 @@ void turn_engine_input(const struct managed_node *m, bool explain, struct arena 
             .drained = m->drain != NULL && drain_is_done(m->drain),
         },
         .explain = explain,
-        .mutations = c->core->config.mutations,
     };
+    mutations_copy(ret, &c->core->config);
     node_notify_progress(m, out, &ret->progress);
     if (explain && m->drain != NULL) {
         ret->progress.drain = node_drain_text(m, out);

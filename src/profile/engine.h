@@ -52,7 +52,7 @@ struct engine_input {
     usec_t wall;
     struct engine_progress progress;
     bool explain;
-    mutations_t mutations; /* tests only */
+    MUTATIONS_FIELD;
 };
 
 struct engine_check {

@@ -235,9 +235,10 @@ static void two_in_a_storm(uint64_t seed, mutations_t mutations, struct arbiter_
     fixture_limit(c, "node", "{\"limit\":10}");
     struct rng rng = { 0 };
     rng_init(&rng, seed);
-    struct arbiter_config config = { .mutations = mutations };
-    struct fixture_controller *controllers[2] = { fixture_start_controller(c, 0, &config),
-                                                  fixture_start_controller(c, 1, &config) };
+    struct fixture_controller *controllers[2] = { fixture_start_controller(c, 0, NULL),
+                                                  fixture_start_controller(c, 1, NULL) };
+    controllers[0]->client.mutations = mutations;
+    controllers[1]->client.mutations = mutations;
     for (uint32_t i = 1; i <= 20; i++) {
         controller_ask(controllers[i % 2], i, arena_printf(&c->memory, "n%u", i).p);
     }
