@@ -1,5 +1,6 @@
 #include "bridge/metal3_power.h"
 
+#include "base/hex.h"
 #include "kinds/keys.h"
 #include "bridge/rules.h"
 
@@ -9,11 +10,6 @@
 
 /* ── which host ────────────────────────────────────────────────────────────────────────────── */
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 static bool is_uuid(struct str text)
 {
     struct str form = STR("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx");
@@ -21,7 +17,7 @@ static bool is_uuid(struct str text)
         return false;
     }
     for (size_t i = 0; i < form.n; i++) {
-        if (form.p[i] == '-' ? text.p[i] != '-' : !is_hex(text.p[i])) {
+        if (form.p[i] == '-' ? text.p[i] != '-' : hex_digit(text.p[i]) < 0) {
             return false;
         }
     }

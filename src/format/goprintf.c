@@ -127,20 +127,6 @@ static struct str cut_points(struct verb *v, struct str s)
     return v->precision_given ? str_sub(s, 0, at) : s;
 }
 
-void goprintf_query_escape(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '-' || c == '.' || c == '_' || c == '~';
-        if (plain || c == ' ') {
-            buf_add_char(out, c == ' ' ? '+' : (char)c);
-        } else {
-            buf_printf(out, "%%%02X", c);
-        }
-    }
-}
-
 static void put_quoted(struct verb *v, struct str s)
 {
     CLEANUP(buf_done)

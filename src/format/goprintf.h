@@ -19,7 +19,5 @@ void goprintf_printf(struct buf *out, struct str format, const struct govalue *a
 
 /* strconv.Quote and its relatives: `mark` is '"' or '\''; `ascii` escapes all else. */
 void goprintf_quote(struct buf *out, struct str text, char mark, bool ascii);
-/* url.QueryEscape: as in HTML forms, a space is '+'. */
-void goprintf_query_escape(struct buf *out, struct str text);
 /* unicode.IsPrint, except that most points Unicode has not given away yet count as printable. */
 bool goprintf_is_print(uint32_t point);

@@ -1,5 +1,6 @@
 #include "format/json.h"
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "base/timestamp.h"
 #include "base/utf8.h"
@@ -53,17 +54,6 @@ static void parser_skip_space(struct parser *p)
         }
         p->at++;
     }
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* Four hex digits at `at`; false when they are not there. */

@@ -1,5 +1,6 @@
 #include "format/template_func.h"
 
+#include "base/percent.h"
 #include "base/utf8.h"
 #include "format/goprintf.h"
 #include "format/template.h"
@@ -106,7 +107,7 @@ static int func_urlquery(struct tcall *c)
 {
     CLEANUP(buf_done)
     struct buf text = { .max = TEMPLATE_OUTPUT_MAX };
-    goprintf_query_escape(&text, escape_input(c));
+    percent_add_form(&text, escape_input(c));
     return call_text(c, &text);
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 
 #include "base/buf.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 
 struct lexer {
@@ -347,21 +348,13 @@ int tlex(struct str text, struct arena *tmp, struct ttoken **ret, struct err *er
     return 0;
 }
 
-static int hex_value(char c)
-{
-    return is_digit(c)            ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : 16;
-}
-
 /* `count` digits at `*at`; false when they are not there. */
 static bool escape_digits(struct str s, size_t *at, unsigned count, unsigned base, uint32_t *ret)
 {
     *ret = 0;
     for (unsigned i = 0; i < count; i++, (*at)++) {
-        int value = *at < s.n ? hex_value(s.p[*at]) : 16;
-        if (value >= (int)base) {
+        int value = *at < s.n ? hex_digit(s.p[*at]) : -1;
+        if (value < 0 || value >= (int)base) {
             return false;
         }
         *ret = *ret * base + (uint32_t)value;
@@ -430,7 +423,7 @@ static bool drop_underscores(struct str s, struct buf *out)
 {
     char before = '\0';
     for (size_t i = 0; i < s.n; i++) {
-        bool digit = hex_value(s.p[i]) < 16 || (i > 0 && strchr("xXoO", s.p[i]) != NULL);
+        bool digit = hex_digit(s.p[i]) >= 0 || (i > 0 && strchr("xXoO", s.p[i]) != NULL);
         if ((s.p[i] == '_' && before != '0') || (!digit && before == '_')) {
             return false;
         }
@@ -457,8 +450,8 @@ static enum number_fit read_int(struct str s, int64_t *ret)
     uint64_t value = 0;
     bool fits = true;
     for (size_t i = 0; i < s.n; i++) {
-        int digit = hex_value(s.p[i]);
-        if (digit >= (int)base) {
+        int digit = hex_digit(s.p[i]);
+        if (digit < 0 || digit >= (int)base) {
             return FIT_NO;
         }
         fits = fits && !__builtin_mul_overflow(value, (uint64_t)base, &value) &&

@@ -1,5 +1,6 @@
 #include "kube/client.h"
 
+#include "base/percent.h"
 #include "format/json.h"
 
 void client_init(struct client *c, struct loop *loop, struct api *api)
@@ -83,14 +84,5 @@ void client_explain(int status, struct str body, const struct err *cause, struct
 
 void client_add_segment(struct buf *path, struct str name)
 {
-    for (size_t i = 0; i < name.n; i++) {
-        unsigned char c = (unsigned char)name.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '-' || c == '.' || c == '_' || c == '~' || c == ':';
-        if (plain) {
-            buf_add_char(path, (char)c);
-        } else {
-            buf_printf(path, "%%%02X", c);
-        }
-    }
+    percent_add_segment(path, name);
 }

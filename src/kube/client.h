@@ -45,5 +45,5 @@ enum retry_verdict client_note_watch(struct client *c, const struct api_watch_ev
  */
 void client_explain(int status, struct str body, const struct err *cause, struct err *ret);
 
-/* A path segment, percent-encoded: a name from a stranger must not become another path. */
+/* Adds a path segment, percent-encoded: a name from a stranger must not become another path. */
 void client_add_segment(struct buf *path, struct str name);

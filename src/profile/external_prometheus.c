@@ -1,6 +1,6 @@
 /* The query of a prometheusInstant check: its URL, and what Prometheus answered. */
+#include "base/percent.h"
 #include "format/gofloat.h"
-#include "format/goprintf.h"
 #include "profile/external_internal.h"
 
 #define PROMETHEUS_TIMEOUT SECONDS(30)
@@ -13,7 +13,7 @@
 static void prometheus_form(const struct fact_query *q, struct buf *out)
 {
     buf_add(out, STR("query="));
-    goprintf_query_escape(out, q->query);
+    percent_add_form(out, q->query);
     buf_printf(out, "&time=%lld", (long long)(q->asked / SECONDS(1)));
     unsigned micro = (unsigned)(q->asked % SECONDS(1));
     unsigned digits = 6;

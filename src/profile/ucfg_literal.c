@@ -2,6 +2,7 @@
 #include "profile/ucfg_literal.h"
 
 #include "base/buf.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "format/gofloat.h"
 
@@ -88,15 +89,11 @@ static bool read_hex(struct str s, size_t at, size_t digits, uint32_t *ret)
         return false;
     }
     for (size_t i = at; i < at + digits; i++) {
-        char c = s.p[i];
-        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a') + 10
-                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A') + 10
-                                                : 99;
-        if (digit == 99) {
+        int digit = hex_digit(s.p[i]);
+        if (digit < 0) {
             return false;
         }
-        value = value << 4 | digit;
+        value = value << 4 | (uint32_t)digit;
     }
     *ret = value;
     return true;

@@ -1,15 +1,5 @@
 #include "web/query.h"
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
+#include "base/hex.h"
 
 struct str query_param(struct str query, struct str key, struct arena *out)
 {

@@ -8,7 +8,7 @@
  * then goes on in this thread instead of opening another.
  */
 #include "base/duration.h"
-#include "format/goprintf.h"
+#include "base/percent.h"
 #include "format/json_writer.h"
 #include "profile/notify/notify_call.h"
 
@@ -148,7 +148,7 @@ static void form_add(struct buf *out, const char *name, struct str value)
         buf_add_char(out, '&');
     }
     buf_printf(out, "%s=", name);
-    goprintf_query_escape(out, value);
+    percent_add_form(out, value);
 }
 
 /* Escapes what Slack would take for its own markup. */

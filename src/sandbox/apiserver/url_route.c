@@ -1,15 +1,5 @@
 #include "sandbox/apiserver/url_route.h"
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
+#include "base/hex.h"
 
 int url_unescape(struct str s, bool plus, struct arena *out, struct str *ret, struct err *err)
 {
