@@ -4,7 +4,7 @@
  */
 #include "base/alloc.h"
 #include "bridge/bridge_internal.h"
-#include "bridge/object_meta.h"
+#include "format/digest.h"
 
 #define KUBECONFIG_SUFFIX STR("-kubeconfig") /* of the Secret's name, behind the Cluster's */
 
@@ -24,7 +24,7 @@ bool cluster_is_ours(const struct cluster_state *cs)
     if (cluster == NULL) {
         return config->shard == 0; /* one shard has to release the Machines of a deleted Cluster */
     }
-    return meta_hash(cluster->uid) % config->shards == config->shard;
+    return sha256_u64(cluster->uid) % config->shards == config->shard;
 }
 
 void cluster_mark(struct cluster_state *cs)

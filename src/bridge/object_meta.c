@@ -1,6 +1,5 @@
 #include "bridge/object_meta.h"
 
-#include "base/sha256.h"
 #include "base/timestamp.h"
 
 bool meta_has(const struct jval *map, struct str key)
@@ -23,17 +22,6 @@ struct str meta_text(const struct jval *v, size_t most)
 bool meta_same(struct str a, struct str b)
 {
     return a.p == NULL || b.p == NULL ? a.p == b.p : str_eq(a, b);
-}
-
-uint64_t meta_hash(struct str text)
-{
-    unsigned char hash[SHA256_BYTES];
-    uint64_t number = 0;
-    sha256(text, hash);
-    for (size_t i = 0; i < sizeof(number); i++) {
-        number = number << 8 | hash[i];
-    }
-    return number;
 }
 
 usec_t meta_time(const struct jval *v)

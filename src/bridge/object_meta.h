@@ -14,8 +14,6 @@ bool meta_is(const struct jval *map, struct str key, struct str value);
 struct str meta_text(const struct jval *v, size_t most);
 /* One that is empty is not one that is not there. */
 bool meta_same(struct str a, struct str b);
-/* The first eight bytes of the text's SHA-256. */
-uint64_t meta_hash(struct str text);
 /* RFC 3339 → wall; 0 for what is no time, and for times before 1970. */
 usec_t meta_time(const struct jval *v);
 

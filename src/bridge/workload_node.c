@@ -1,5 +1,6 @@
 #include "bridge/workload_node.h"
 
+#include "format/digest.h"
 #include "kinds/keys.h"
 #include "bridge/object_meta.h"
 #include "drain/drain_rules.h"
@@ -12,7 +13,7 @@ static struct str workload_node_text(const struct jval *annotations, struct str 
 
 uint64_t workload_node_hash(struct str text)
 {
-    return text.p == NULL ? 0 : MAX(meta_hash(text), (uint64_t)1);
+    return text.p == NULL ? 0 : MAX(sha256_u64(text), (uint64_t)1);
 }
 
 static int workload_node_project(void *ctx UNUSED, const struct jval *object, struct arena *out,

@@ -1,9 +1,7 @@
 #include "kinds/request_name.h"
 
 #include "base/buf.h"
-#include "base/sha256.h"
-
-#define STEM_HEX 16u
+#include "format/digest.h"
 
 /* Names and types are compared in any case, so they count in one. */
 static void add_lower(struct buf *out, struct str s)
@@ -26,7 +24,6 @@ struct str request_name_stem(struct str client, const struct request_target *tar
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    unsigned char hash[SHA256_BYTES];
     /* None of the parts may hold a slash, so no two lists of them make one text. */
     buf_add(&text, client);
     buf_add_char(&text, '/');
@@ -35,14 +32,7 @@ struct str request_name_stem(struct str client, const struct request_target *tar
     buf_add(&text, target->namespace);
     buf_add_char(&text, '/');
     add_lower(&text, target->name);
-    sha256(buf_str(&text), hash);
-    buf_reset(&text);
-    buf_add(&text, STR("mr-"));
-    for (size_t i = 0; i < STEM_HEX / 2; i++) {
-        buf_printf(&text, "%02x", hash[i]);
-    }
-    buf_add_char(&text, '-');
-    return arena_str(out, buf_str(&text));
+    return arena_printf(out, "mr-%016llx-", (unsigned long long)sha256_u64(buf_str(&text)));
 }
 
 uint32_t request_name_number(struct str name, struct str stem)

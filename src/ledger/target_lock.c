@@ -5,8 +5,9 @@
  * are seen, and the leader's own Lease is not among them.
  */
 #include "base/alloc.h"
-#include "base/sha256.h"
+#include "base/hex.h"
 #include "base/timestamp.h"
+#include "format/digest.h"
 #include "format/json_writer.h"
 #include "ledger/arbiter_internal.h"
 
@@ -58,16 +59,13 @@ static void target_lock_free_if_unused(struct target_lock *l)
 
 static struct str target_lock_name(struct str target, struct arena *out)
 {
-    static const char digits[] = "0123456789abcdef";
+    CLEANUP(buf_done)
+    struct buf name = { 0 };
     unsigned char hash[SHA256_BYTES];
-    char text[33];
     sha256(target, hash);
-    for (size_t i = 0; i < 16; i++) {
-        text[2 * i] = digits[hash[i] >> 4];
-        text[2 * i + 1] = digits[hash[i] & 15];
-    }
-    text[32] = '\0';
-    return arena_printf(out, "target-%s", text);
+    buf_add(&name, STR("target-"));
+    hex_add(&name, hash, 16, /* upper= */ false);
+    return arena_str(out, buf_str(&name));
 }
 
 struct target_lock *target_lock_find(const struct arbiter *a, struct str target, struct arena *tmp)

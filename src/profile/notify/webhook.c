@@ -1,5 +1,6 @@
 /* webhook: sends the message to any HTTP server, signed if there is a secret. */
-#include "base/sha256.h"
+#include "base/hex.h"
+#include "format/digest.h"
 #include "profile/notify/notify_call.h"
 
 static void on_answered(void *ctx, const struct outbound_reply *reply)
@@ -14,9 +15,7 @@ static struct str signature(struct notify_call *call, struct str secret, struct 
     unsigned char mac[SHA256_BYTES];
     sha256_hmac(secret, body, mac);
     buf_add(&text, STR("sha256="));
-    for (size_t i = 0; i < sizeof(mac); i++) {
-        buf_printf(&text, "%02x", mac[i]);
-    }
+    hex_add(&text, mac, sizeof(mac), /* upper= */ false);
     return arena_str(&call->memory, buf_str(&text));
 }
 

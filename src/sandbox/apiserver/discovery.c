@@ -1,6 +1,8 @@
 #include "sandbox/apiserver/discovery.h"
 
-#include "base/sha256.h"
+#include "base/base64.h"
+#include "base/hex.h"
+#include "format/digest.h"
 #include "sandbox/apiserver/openapi.h"
 
 #define AGGREGATED "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -96,7 +98,6 @@ static uint32_t kinds_sorted(struct discovery *d, struct str api_version, const 
 /* first 8 bytes of SHA-256 over "group/version/Kind", in base64 */
 static struct str storage_hash(struct discovery *d, const struct kind *kind)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     if (kind->storage_hash.n > 0) {
         return kind->storage_hash;
     }
@@ -104,16 +105,7 @@ static struct str storage_hash(struct discovery *d, const struct kind *kind)
     sha256(arena_printf(&d->tmp, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(kind->group),
                         STR_ARG(kind->version), STR_ARG(kind->kind)),
            hash);
-    hash[8] = 0;
-    char text[13] = { 0 };
-    for (unsigned i = 0; i < 9; i += 3) {
-        uint32_t three = (uint32_t)hash[i] << 16 | (uint32_t)hash[i + 1] << 8 | hash[i + 2];
-        for (unsigned j = 0; j < 4; j++) {
-            text[i / 3 * 4 + j] = digits[(three >> (18 - 6 * j)) & 63];
-        }
-    }
-    text[11] = '=';
-    return arena_str(&d->tmp, str_from(text));
+    return base64_encode(&d->tmp, (struct str){ .p = (const char *)hash, .n = 8 });
 }
 
 static void resource_write(struct discovery *d, const struct kind *kind)
@@ -442,9 +434,7 @@ static bool group_document_write(struct discovery *d, struct str group)
 /* Clients keep a document as long as its hash stays, so a custom one is hashed as it is. */
 static void openapi_index_entry(struct discovery *d, const struct kind *kind)
 {
-    static const char digits[] = "0123456789ABCDEF";
     unsigned char hash[SHA256_BYTES];
-    char text[2 * SHA256_BYTES];
     CLEANUP(buf_done)
     struct buf document = { 0 };
     if (kind_is(kind, KIND_CUSTOM)) {
@@ -453,16 +443,14 @@ static void openapi_index_entry(struct discovery *d, const struct kind *kind)
         buf_add(&document, kind->api_version);
     }
     sha256(buf_str(&document), hash);
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        text[2 * i] = digits[hash[i] >> 4];
-        text[2 * i + 1] = digits[hash[i] & 15];
-    }
+    buf_reset(&document);
+    hex_add(&document, hash, sizeof(hash), /* upper= */ true);
     const char *prefix = kind->group.n > 0 ? "apis" : "api";
     jw_key(&d->w, arena_printf(&d->tmp, "%s/" STR_FMT, prefix, STR_ARG(kind->api_version)));
     jw_obj(&d->w);
     jw_pair(&d->w, "serverRelativeURL",
-            arena_printf(&d->tmp, "/openapi/v3/%s/" STR_FMT "?hash=%.*s", prefix,
-                         STR_ARG(kind->api_version), (int)sizeof(text), text));
+            arena_printf(&d->tmp, "/openapi/v3/%s/" STR_FMT "?hash=" STR_FMT, prefix,
+                         STR_ARG(kind->api_version), STR_ARG(buf_str(&document))));
     jw_obj_end(&d->w);
 }
 

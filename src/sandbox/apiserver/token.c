@@ -1,8 +1,8 @@
 #include "sandbox/apiserver/token.h"
 
 #include "base/base64.h"
-#include "base/sha256.h"
 #include "base/timestamp.h"
+#include "format/digest.h"
 
 #define TOKEN_ISSUER STR("https://kubernetes.default.svc.cluster.local")
 #define TOKEN_HEADER STR("{\"alg\":\"HS256\",\"kid\":\"sandbox\"}")
