@@ -46,6 +46,17 @@ static inline bool list_linked(const struct list *item)
     return item->next != NULL;
 }
 
+/* Moves all items of `from` to the empty list `to`, in their order. */
+static inline void list_move(struct list *to, struct list *from)
+{
+    list_init(to);
+    while (!list_empty(from)) {
+        struct list *item = from->next;
+        list_del(item);
+        list_add(to, item);
+    }
+}
+
 /* The body may remove `item`, and nothing else. */
 #define LIST_EACH(head, item)                                                                      \
     for (struct list *item = (head)->next, *item##_next_ = item->next; item != (head);             \

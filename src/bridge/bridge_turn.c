@@ -325,12 +325,7 @@ static void bridge_step_clusters(struct bridge *b, void (*step)(struct cluster_s
                                  bool keep)
 {
     struct list batch;
-    list_init(&batch);
-    while (!list_empty(&b->dirty_clusters)) {
-        struct list *first = b->dirty_clusters.next;
-        list_del(first);
-        list_add(&batch, first);
-    }
+    list_move(&batch, &b->dirty_clusters);
     while (!list_empty(&batch)) {
         struct cluster_state *cs = CONTAINER_OF(batch.next, struct cluster_state, dirty);
         list_del(&cs->dirty);

@@ -408,12 +408,7 @@ static void on_pump(void *ctx)
 {
     struct host_outbound *w = ctx;
     struct list batch;
-    list_init(&batch);
-    while (!list_empty(&w->ready)) {
-        struct list *first = w->ready.next;
-        list_del(first);
-        list_add(&batch, first);
-    }
+    list_move(&batch, &w->ready);
     w->pumping = true;
     while (!list_empty(&batch) && !w->freed) {
         struct outbound_call *call = CONTAINER_OF(batch.next, struct outbound_call, ready);

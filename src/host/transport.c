@@ -371,12 +371,7 @@ static void on_pump(void *ctx)
 {
     struct transport *t = ctx;
     struct list batch;
-    list_init(&batch);
-    while (!list_empty(&t->ready)) {
-        struct list *first = t->ready.next;
-        list_del(first);
-        list_add(&batch, first);
-    }
+    list_move(&batch, &t->ready);
     t->pumping = true;
     while (!list_empty(&batch)) {
         struct transport_request *x = CONTAINER_OF(batch.next, struct transport_request, ready);

@@ -146,12 +146,7 @@ static void apiserver_wake_watches(void *ctx)
 {
     struct apiserver *s = ctx;
     struct list batch;
-    list_init(&batch);
-    while (!list_empty(&s->ready)) {
-        struct list *item = s->ready.next;
-        list_del(item);
-        list_add(&batch, item);
-    }
+    list_move(&batch, &s->ready);
     while (!list_empty(&batch)) {
         struct list *item = batch.next;
         list_del(item);

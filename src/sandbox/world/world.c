@@ -392,12 +392,7 @@ static void world_reconcile(void *ctx)
     struct world *w = ctx;
     /* Objects that this turn's writes make dirty wait for the next turn. */
     struct list now;
-    list_init(&now);
-    while (!list_empty(&w->dirty)) {
-        struct list *item = w->dirty.next;
-        list_del(item);
-        list_add(&now, item);
-    }
+    list_move(&now, &w->dirty);
     while (!list_empty(&now)) {
         struct world_object *t = WORLD_OBJECT_OF(now.next, dirty);
         list_del(&t->dirty);
