@@ -259,11 +259,8 @@ bool tree_number(const struct tree *t, int64_t *ret)
     return tree_kind(t) == JNUM && str_to_i64(t->text, ret);
 }
 
-static bool tree_scalar_eq(const struct tree *a, const struct tree *b)
+static bool tree_number_eq(const struct tree *a, const struct tree *b)
 {
-    if (str_eq(a->text, b->text)) {
-        return a->truth == b->truth;
-    }
     int64_t ia;
     int64_t ib;
     if (tree_number(a, &ia) && tree_number(b, &ib)) {
@@ -271,10 +268,10 @@ static bool tree_scalar_eq(const struct tree *a, const struct tree *b)
     }
     double fa;
     double fb;
-    return a->kind == JNUM && str_to_f64(a->text, &fa) && str_to_f64(b->text, &fb) && fa == fb;
+    return str_to_f64(a->text, &fa) && str_to_f64(b->text, &fb) && fa == fb;
 }
 
-bool tree_eq(const struct tree *a, const struct tree *b)
+static bool tree_compare(const struct tree *a, const struct tree *b, bool by_text)
 {
     if (tree_kind(a) != tree_kind(b)) {
         return false;
@@ -283,23 +280,32 @@ bool tree_eq(const struct tree *a, const struct tree *b)
         return true;
     }
     if (a->kind != JARR && a->kind != JOBJ) {
-        return tree_scalar_eq(a, b);
+        return str_eq(a->text, b->text) ? a->truth == b->truth
+                                        : a->kind == JNUM && !by_text && tree_number_eq(a, b);
     }
     if (a->n != b->n) {
         return false;
     }
     const struct tree *other = b->first;
     TREE_EACH (a, child) {
-        if (!tree_eq(child, a->kind == JOBJ ? tree_get(b, child->key) : other)) {
-            return false;
-        }
+        const struct tree *match = a->kind == JOBJ ? tree_get(b, child->key) : other;
         /* A member that is null on one side and absent on the other differs. */
-        if (a->kind == JOBJ && tree_get(b, child->key) == NULL) {
+        if (match == NULL || !tree_compare(child, match, by_text)) {
             return false;
         }
         other = other->next;
     }
     return true;
+}
+
+bool tree_eq(const struct tree *a, const struct tree *b)
+{
+    return tree_compare(a, b, /* by_text= */ false);
+}
+
+bool tree_identical(const struct tree *a, const struct tree *b)
+{
+    return tree_compare(a, b, /* by_text= */ true);
 }
 
 struct tree *tree_first(const struct tree *parent)

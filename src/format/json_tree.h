@@ -48,7 +48,8 @@ struct str tree_text(const struct tree *t); /* of a string; STR_NONE otherwise *
 struct str tree_text_at(const struct tree *t, const char *path);
 bool tree_truth(const struct tree *t, bool otherwise);
 bool tree_number(const struct tree *t, int64_t *ret);
-bool tree_eq(const struct tree *a, const struct tree *b);
+bool tree_eq(const struct tree *a, const struct tree *b);        /* numbers by their value */
+bool tree_identical(const struct tree *a, const struct tree *b); /* numbers by their text */
 
 #define TREE_EACH(parent, t)                                                                       \
     for (struct tree *t = tree_first(parent), *t##_next_ = tree_sibling(t); t != NULL;             \

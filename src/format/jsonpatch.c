@@ -249,28 +249,6 @@ static int op_copy(struct patcher *p, const struct op *op)
     return place_add(p, op->path, tree_clone(p->out, place.found));
 }
 
-static bool same(const struct tree *a, const struct tree *b)
-{
-    if (tree_kind(a) != tree_kind(b)) {
-        return false;
-    }
-    if (a == NULL || b == NULL || a->kind == JNULL) {
-        return true;
-    }
-    if (a->kind != JARR && a->kind != JOBJ) {
-        return a->truth == b->truth && str_eq(a->text, b->text);
-    }
-    const struct tree *other = tree_first(b);
-    TREE_EACH (a, child) {
-        const struct tree *match = a->kind == JOBJ ? tree_get(b, child->key) : other;
-        if (match == NULL || !same(child, match)) {
-            return false;
-        }
-        other = tree_sibling(other);
-    }
-    return a->n == b->n;
-}
-
 static int op_test(struct patcher *p, const struct op *op)
 {
     struct place place;
@@ -278,7 +256,7 @@ static int op_test(struct patcher *p, const struct op *op)
     if (r < 0) {
         return r;
     }
-    if (!same(place.found, op->value)) {
+    if (!tree_identical(place.found, op->value)) {
         return err_set(p->err, ERR_CONFLICT, "path '" STR_FMT "': another value is there",
                        STR_ARG(op->path));
     }

@@ -54,29 +54,6 @@ int mergepatch_apply(const struct tree *doc, const struct tree *patch, struct ar
     return 0;
 }
 
-/* Go compares numbers by their text here. */
-static bool same(const struct tree *a, const struct tree *b)
-{
-    if (a->kind != b->kind) {
-        return false;
-    }
-    if (a->kind != JARR && a->kind != JOBJ) {
-        return a->truth == b->truth && str_eq(a->text, b->text);
-    }
-    if (a->n != b->n) {
-        return false;
-    }
-    const struct tree *other = tree_first(b);
-    TREE_EACH (a, child) {
-        const struct tree *match = a->kind == JOBJ ? tree_get(b, child->key) : other;
-        if (match == NULL || !same(child, match)) {
-            return false;
-        }
-        other = tree_sibling(other);
-    }
-    return true;
-}
-
 static int compare_keys(const void *a, const void *b)
 {
     const struct tree *left = *(const struct tree *const *)a;
@@ -130,7 +107,7 @@ static struct tree *diff(struct arena *out, const struct tree *from, const struc
             if (change->n == 0) {
                 continue;
             }
-        } else if (old != NULL && same(old, member)) {
+        } else if (old != NULL && tree_identical(old, member)) {
             continue;
         } else {
             change = clone_sorted(out, member);

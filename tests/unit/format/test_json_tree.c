@@ -115,6 +115,18 @@ TEST(tree_eq_compares_values_whatever_their_order)
     check_case(-1);
 }
 
+TEST(tree_identical_tells_numbers_of_one_value_apart)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct tree *whole = read_tree("{\"a\":[1,null]}", &a);
+    CHECK(tree_identical(whole, read_tree("{\"a\":[1,null]}", &a)));
+    CHECK(tree_eq(whole, read_tree("{\"a\":[1.0,null]}", &a)));
+    CHECK(!tree_identical(whole, read_tree("{\"a\":[1.0,null]}", &a)));
+    CHECK(!tree_identical(whole, read_tree("{\"a\":[1]}", &a)));
+    CHECK(tree_identical(NULL, NULL));
+}
+
 TEST(tree_parse_says_where_the_text_is_wrong)
 {
     CLEANUP(arena_done)
