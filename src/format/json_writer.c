@@ -203,6 +203,15 @@ void jw_val(struct json_writer *w, const struct jval *v)
     }
 }
 
+void jw_strs(struct json_writer *w, const struct str *texts, uint32_t n)
+{
+    jw_arr(w);
+    for (uint32_t i = 0; i < n; i++) {
+        jw_str(w, texts[i]);
+    }
+    jw_arr_end(w);
+}
+
 void jw_pair(struct json_writer *w, const char *key, struct str value)
 {
     jw_key(w, str_from(key));

@@ -34,6 +34,7 @@ NODISCARD
 int jw_f64(struct json_writer *w, double f, struct err *err);
 void jw_raw(struct json_writer *w, struct str json); /* a whole value that is JSON already */
 void jw_val(struct json_writer *w, const struct jval *v);
+void jw_strs(struct json_writer *w, const struct str *texts, uint32_t n); /* an array of strings */
 
 /* Key and value in one call, and with a key from libc's side of the world. */
 void jw_pair(struct json_writer *w, const char *key, struct str value);

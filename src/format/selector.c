@@ -198,11 +198,7 @@ static int check_count(const struct selector_term *t, struct err *err)
         CLEANUP(buf_done)
         struct buf shown = { 0 };
         struct json_writer w = json_writer_on(&shown);
-        jw_arr(&w);
-        for (uint32_t i = 0; i < t->n; i++) {
-            jw_str(&w, t->values[i]);
-        }
-        jw_arr_end(&w);
+        jw_strs(&w, t->values, t->n);
         return err_set(err, ERR_INVALID,
                        "values: Invalid value: " STR_FMT
                        ": values set must be empty for exists and does not exist",

@@ -1,6 +1,7 @@
 #include "format/yaml_scalar.h"
 
 #include "base/base64.h"
+#include "base/hex.h"
 #include "format/json_writer.h"
 
 #define TAG_PREFIX "tag:yaml.org,2002:"
@@ -76,11 +77,7 @@ static bool digits_read(struct str s, unsigned base, uint64_t *ret)
         return false;
     }
     for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
-                                                : 99;
+        unsigned digit = (unsigned)hex_digit(s.p[i]); /* what is none is above every base */
         if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
             __builtin_add_overflow(value, digit, &value)) {
             return false;

@@ -441,11 +441,7 @@ static void print_texts(struct json_writer *w, const char *key, const struct str
         jw_null(w);
         return;
     }
-    jw_arr(w);
-    for (uint32_t i = 0; i < n; i++) {
-        jw_str(w, texts[i]);
-    }
-    jw_arr_end(w);
+    jw_strs(w, texts, n);
 }
 
 static void print_preparation(struct json_writer *w, const struct mrequest_status *s)

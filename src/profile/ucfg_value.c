@@ -1,6 +1,7 @@
 /* Values of a configuration file: integers, names of kinds, text of scalars. */
 #include "profile/ucfg_value.h"
 
+#include "base/hex.h"
 #include "format/gofloat.h"
 
 /* '_' stands between digits, or between the prefix and a digit. */
@@ -24,10 +25,7 @@ static bool digits_read(struct str s, unsigned base, uint64_t *ret)
         if (c == '_') {
             continue;
         }
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
-                                                : 99;
+        unsigned digit = (unsigned)hex_digit(c); /* what is none is above every base */
         if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
             __builtin_add_overflow(value, digit, &value)) {
             return false;

@@ -70,11 +70,7 @@ static void print_claim(struct json_writer *w, const struct limits_report_claim 
     jw_pair_time(w, "next", c->next);
     jw_pair(w, "limit", c->limit);
     jw_key(w, STR("limits"));
-    jw_arr(w);
-    for (uint32_t i = 0; i < c->limit_n; i++) {
-        jw_str(w, c->limits[i]);
-    }
-    jw_arr_end(w);
+    jw_strs(w, c->limits, c->limit_n);
     if (c->blocker != NULL) {
         jw_key(w, STR("blocker"));
         print_holder(w, c->blocker);

@@ -109,11 +109,7 @@ static void web_status_json(struct web *web, struct json_writer *w)
     jw_pair_time(w, "loaded", s.config_loaded);
     jw_obj_end(w);
     jw_key(w, STR("profiles"));
-    jw_arr(w);
-    for (uint32_t i = 0; i < s.profile_count; i++) {
-        jw_str(w, s.profiles[i]);
-    }
-    jw_arr_end(w);
+    jw_strs(w, s.profiles, s.profile_count);
     jw_obj_end(w);
 }
 

@@ -43,11 +43,7 @@ static void explain(const struct check_input *in, const struct instant *prepared
     }
     if (fact->warning_n > 0) {
         jw_key(&info.json, STR("warns"));
-        jw_arr(&info.json);
-        for (uint32_t i = 0; i < fact->warning_n; i++) {
-            jw_str(&info.json, fact->warnings[i]);
-        }
-        jw_arr_end(&info.json);
+        jw_strs(&info.json, fact->warnings, fact->warning_n);
     }
     ret->info = check_info_end(&info, in->out);
     char number[GOFLOAT_TEXT_MAX];
