@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "format/gounquote.h"
 #include "format/json.h"
 
 static bool is_digit(char c)
@@ -75,64 +76,6 @@ static void skip_number(struct gval_lex *lex)
     }
 }
 
-/* The value of a digit in a base up to 16, or -1. */
-static int digit_of(char c, int base)
-{
-    char lower = (char)(c | 0x20);
-    int value = is_digit(c) ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 16;
-    return value < base ? value : -1;
-}
-
-/* `digits` digits in `base` behind an escape; a character for 'u' and 'U', else a byte. */
-static bool escape_number(struct str *rest, int digits, int base, bool point, struct buf *out)
-{
-    uint32_t value = 0;
-    if (rest->n < (size_t)digits) {
-        return false;
-    }
-    for (int i = 0; i < digits; i++) {
-        int digit = digit_of(rest->p[i], base);
-        if (digit < 0) {
-            return false;
-        }
-        value = value * (uint32_t)base + (uint32_t)digit;
-    }
-    *rest = str_sub(*rest, (size_t)digits, rest->n - (size_t)digits);
-    bool surrogate = value >= 0xd800 && value < 0xe000;
-    if (value > (point ? 0x10ffffu : 0xffu) || (point && surrogate)) {
-        return false;
-    }
-    if (point) {
-        utf8_add(out, value);
-    } else {
-        buf_add_char(out, (char)value);
-    }
-    return true;
-}
-
-/* What stands behind a backslash. */
-static bool escape(struct str *rest, char quote, struct buf *out)
-{
-    static const char letters[] = "abfnrtv\\";
-    static const char values[] = "\a\b\f\n\r\t\v\\";
-    if (rest->n == 0) {
-        return false;
-    }
-    char c = rest->p[0];
-    if (is_digit(c)) {
-        return escape_number(rest, 3, 8, false, out);
-    }
-    *rest = str_sub(*rest, 1, rest->n - 1);
-    const char *letter = c != '\0' ? strchr(letters, c) : NULL;
-    if (letter != NULL || c == quote) {
-        buf_add_char(out, letter != NULL ? values[letter - letters] : quote);
-        return true;
-    }
-    return (c == 'x' && escape_number(rest, 2, 16, false, out)) ||
-           (c == 'u' && escape_number(rest, 4, 16, true, out)) ||
-           (c == 'U' && escape_number(rest, 8, 16, true, out));
-}
-
 /* What is between the quotes; single ones hold one character, or none. */
 static bool unquote(struct str inner, char quote, struct buf *out)
 {
@@ -146,10 +89,11 @@ static bool unquote(struct str inner, char quote, struct buf *out)
         }
         characters++;
         if (c == '\\' && quote != '`') {
-            inner = str_sub(inner, 1, inner.n - 1);
-            if (!escape(&inner, quote, out)) {
+            n = gounquote_escape(str_sub(inner, 1, inner.n - 1), quote, out);
+            if (n == 0) {
                 return false;
             }
+            inner = str_sub(inner, 1 + n, inner.n - 1 - n);
             continue;
         }
         n = n > 0 ? n : 1;

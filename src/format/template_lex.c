@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/hex.h"
 #include "base/utf8.h"
+#include "format/gounquote.h"
 
 struct lexer {
     struct str text;
@@ -348,52 +349,6 @@ int tlex(struct str text, struct arena *tmp, struct ttoken **ret, struct err *er
     return 0;
 }
 
-/* `count` digits at `*at`; false when they are not there. */
-static bool escape_digits(struct str s, size_t *at, unsigned count, unsigned base, uint32_t *ret)
-{
-    *ret = 0;
-    for (unsigned i = 0; i < count; i++, (*at)++) {
-        int value = *at < s.n ? hex_digit(s.p[*at]) : -1;
-        if (value < 0 || value >= (int)base) {
-            return false;
-        }
-        *ret = *ret * base + (uint32_t)value;
-    }
-    return true;
-}
-
-/* Behind a backslash. */
-static bool unescape(struct str s, size_t *at, char mark, struct buf *out)
-{
-    static const char from[] = "abfnrtv\\";
-    static const char to[] = "\a\b\f\n\r\t\v\\";
-    char c = s.p[*at];
-    uint32_t point;
-    const char *hit = c != '\0' ? strchr(from, c) : NULL;
-    if (hit != NULL || c == mark) {
-        buf_add_char(out, hit != NULL ? to[hit - from] : mark);
-        (*at)++;
-        return true;
-    }
-    if (c >= '0' && c <= '7') {
-        bool good = escape_digits(s, at, 3, 8, &point) && point < 256;
-        buf_add_char(out, (char)point);
-        return good;
-    }
-    (*at)++;
-    if (c == 'x') {
-        bool good = escape_digits(s, at, 2, 16, &point);
-        buf_add_char(out, (char)point);
-        return good;
-    }
-    bool good = (c == 'u' || c == 'U') && escape_digits(s, at, c == 'u' ? 4 : 8, 16, &point) &&
-                point <= 0x10ffff && !(point >= 0xd800 && point <= 0xdfff);
-    if (good) {
-        utf8_add(out, point);
-    }
-    return good;
-}
-
 /* The text between two marks. */
 static bool unquote(struct str s, char mark, struct buf *out)
 {
@@ -401,10 +356,11 @@ static bool unquote(struct str s, char mark, struct buf *out)
         uint32_t point;
         size_t n = utf8_decode(str_sub(s, at, s.n - at), &point);
         if (s.p[at] == '\\' && mark != '`') {
-            at++;
-            if (!unescape(s, &at, mark, out)) {
+            n = gounquote_escape(str_sub(s, at + 1, s.n - at - 1), mark, out);
+            if (n == 0) {
                 return false;
             }
+            at += 1 + n;
         } else if (mark == '`') {
             if (s.p[at] != '\r') {
                 buf_add_char(out, s.p[at]);

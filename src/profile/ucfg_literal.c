@@ -2,9 +2,8 @@
 #include "profile/ucfg_literal.h"
 
 #include "base/buf.h"
-#include "base/hex.h"
-#include "base/utf8.h"
 #include "format/gofloat.h"
+#include "format/gounquote.h"
 
 struct ucfg_literal_reader {
     struct str rest;
@@ -81,56 +80,6 @@ static int read_primitive(struct ucfg_literal_reader *r, const char *stops, stru
     return 0;
 }
 
-/* Hexadecimal digits of an escape; as strconv.Unquote has them. */
-static bool read_hex(struct str s, size_t at, size_t digits, uint32_t *ret)
-{
-    uint32_t value = 0;
-    if (at + digits > s.n) {
-        return false;
-    }
-    for (size_t i = at; i < at + digits; i++) {
-        int digit = hex_digit(s.p[i]);
-        if (digit < 0) {
-            return false;
-        }
-        value = value << 4 | (uint32_t)digit;
-    }
-    *ret = value;
-    return true;
-}
-
-/* One escape behind its backslash; answers how many bytes it has, or 0. */
-static size_t read_escape(struct str s, size_t at, struct buf *text)
-{
-    static const char names[] = "abfnrtv\\\"";
-    static const char bytes[] = "\a\b\f\n\r\t\v\\\"";
-    const char *name = s.p[at] != '\0' ? strchr(names, s.p[at]) : NULL;
-    if (name != NULL) {
-        buf_add_char(text, bytes[name - names]);
-        return 1;
-    }
-    uint32_t value;
-    size_t digits = s.p[at] == 'x' ? 2 : s.p[at] == 'u' ? 4 : s.p[at] == 'U' ? 8 : 0;
-    if (digits > 0 && read_hex(s, at + 1, digits, &value)) {
-        if (digits == 2) {
-            buf_add_char(text, (char)value);
-            return 3;
-        }
-        if (value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
-            return 0;
-        }
-        utf8_add(text, value);
-        return digits + 1;
-    }
-    if (at + 3 <= s.n && s.p[at] >= '0' && s.p[at] <= '3' && s.p[at + 1] >= '0' &&
-        s.p[at + 1] <= '7' && s.p[at + 2] >= '0' && s.p[at + 2] <= '7') {
-        buf_add_char(text,
-                     (char)((s.p[at] - '0') << 6 | (s.p[at + 1] - '0') << 3 | (s.p[at + 2] - '0')));
-        return 3;
-    }
-    return 0;
-}
-
 static int read_double(struct ucfg_literal_reader *r, struct str *ret)
 {
     CLEANUP(buf_done)
@@ -145,7 +94,7 @@ static int read_double(struct ucfg_literal_reader *r, struct str *ret)
             buf_add_char(&text, s.p[at++]);
             continue;
         }
-        size_t n = at + 1 < s.n ? read_escape(s, at + 1, &text) : 0;
+        size_t n = gounquote_escape(str_sub(s, at + 1, s.n - at - 1), '"', &text);
         if (n == 0) {
             return err_set(r->err, ERR_INVALID, "found an escape that does not exist, in '\"'");
         }
