@@ -59,10 +59,10 @@ static int parser_at(struct parser *p, const char *place, int r)
 static int parser_wants(struct parser *p, const char *wanted)
 {
     struct str found = p->token.text;
-    if (p->token.kind == PROMLEX_END) {
+    if (p->token.kind == GVAL_TOKEN_END) {
         found = STR("the end");
     }
-    const char *quote = p->token.kind == PROMLEX_END ? "" : "'";
+    const char *quote = p->token.kind == GVAL_TOKEN_END ? "" : "'";
     return parser_at(p, p->token.text.p,
                      err_set(p->err, ERR_INVALID, "found %s" STR_FMT "%s: want %s", quote,
                              STR_ARG(found), quote, wanted));
@@ -80,7 +80,7 @@ static int parser_next(struct parser *p)
 
 static bool parser_sees(const struct parser *p, char sign)
 {
-    return p->token.kind == PROMLEX_SIGN && p->token.sign == sign;
+    return p->token.kind == GVAL_TOKEN_SIGN && p->token.sign == sign;
 }
 
 static struct gval_node *parser_node(struct parser *p, enum gval_node_kind kind)
@@ -178,7 +178,7 @@ static int parse_step(struct parser *p, struct str *path)
         return r;
     }
     if (!index) {
-        if (p->token.kind != PROMLEX_NAME) {
+        if (p->token.kind != GVAL_TOKEN_NAME) {
             return parser_wants(p, "a name");
         }
         *path = arena_printf(p->out, STR_FMT "." STR_FMT, STR_ARG(*path), STR_ARG(p->token.text));
@@ -253,7 +253,7 @@ static int parse_name(struct parser *p, struct gval_node **ret)
 static int parse_literal(struct parser *p, struct gval_node **ret)
 {
     double number = 0;
-    bool text = p->token.kind == PROMLEX_TEXT;
+    bool text = p->token.kind == GVAL_TOKEN_TEXT;
     if (!text && !gofloat_parse(p->token.text, &number)) {
         return parser_wants(p, "a decimal number that fits 64 bits");
     }
@@ -297,7 +297,7 @@ static int parse_bracket(struct parser *p, struct gval_node **ret)
 
 static int parse_operand(struct parser *p, struct gval_node **ret)
 {
-    if (p->token.kind == PROMLEX_NUMBER || p->token.kind == PROMLEX_TEXT) {
+    if (p->token.kind == GVAL_TOKEN_NUMBER || p->token.kind == GVAL_TOKEN_TEXT) {
         return parse_literal(p, ret);
     }
     if (p->depth == GVAL_DEPTH_MAX) {
@@ -307,7 +307,7 @@ static int parse_operand(struct parser *p, struct gval_node **ret)
     }
     p->depth++;
     int r = 0;
-    if (p->token.kind == PROMLEX_NAME) {
+    if (p->token.kind == GVAL_TOKEN_NAME) {
         r = parse_name(p, ret);
     } else if (parser_sees(p, '!') || parser_sees(p, '-') || parser_sees(p, '~')) {
         r = parse_prefix(p, ret);
@@ -320,22 +320,22 @@ static int parse_operand(struct parser *p, struct gval_node **ret)
     return r;
 }
 
-/* The longest operator that begins at the token, or PROMOP_COUNT. */
+/* The longest operator that begins at the token, or GVAL_OP_COUNT. */
 static enum gval_op parser_operator(const struct parser *p)
 {
-    enum gval_op best = PROMOP_COUNT;
-    if (p->token.kind == PROMLEX_NAME) {
-        return str_eq(p->token.text, STR("in")) ? PROMOP_IN : PROMOP_COUNT;
+    enum gval_op best = GVAL_OP_COUNT;
+    if (p->token.kind == GVAL_TOKEN_NAME) {
+        return str_eq(p->token.text, STR("in")) ? GVAL_OP_IN : GVAL_OP_COUNT;
     }
-    if (p->token.kind != PROMLEX_SIGN) {
-        return PROMOP_COUNT;
+    if (p->token.kind != GVAL_TOKEN_SIGN) {
+        return GVAL_OP_COUNT;
     }
     size_t at = (size_t)(p->token.text.p - p->lex.text.p);
     struct str rest = str_sub(p->lex.text, at, p->lex.text.n - at);
-    for (unsigned i = 0; i < PROMOP_COUNT; i++) {
+    for (unsigned i = 0; i < GVAL_OP_COUNT; i++) {
         struct str text = gval_op_rules[i].text;
         if (str_starts(rest, text) &&
-            (best == PROMOP_COUNT || text.n > gval_op_rules[best].text.n)) {
+            (best == GVAL_OP_COUNT || text.n > gval_op_rules[best].text.n)) {
             best = (enum gval_op)i;
         }
     }
@@ -364,7 +364,7 @@ static int parse_infix(struct parser *p, enum gval_op op, struct gval_node **tre
     node->left = *tree;
     node->right = right;
     *tree = node;
-    if ((op == PROMOP_MATCH || op == PROMOP_DIFFER) && right->kind == NODE_CONSTANT) {
+    if ((op == GVAL_OP_MATCH || op == GVAL_OP_DIFFER) && right->kind == NODE_CONSTANT) {
         r = regex_compile(gval_value_print(&right->constant, p->out), p->out, &node->regex, p->err);
     }
     return r < 0 ? parser_at(p, place, r) : parser_fold(p, node, place);
@@ -374,8 +374,8 @@ static int parse_infix(struct parser *p, enum gval_op op, struct gval_node **tre
 static int parse_power(struct parser *p, unsigned power, struct gval_node **ret)
 {
     int r = parse_operand(p, ret);
-    enum gval_op op = PROMOP_COUNT;
-    while (r == 0 && (op = parser_operator(p)) != PROMOP_COUNT &&
+    enum gval_op op = GVAL_OP_COUNT;
+    while (r == 0 && (op = parser_operator(p)) != GVAL_OP_COUNT &&
            gval_op_rules[op].power >= power) {
         r = parse_infix(p, op, ret);
     }
@@ -394,7 +394,7 @@ static int parse_choice(struct parser *p, struct gval_node **tree)
     if (r < 0) {
         return r;
     }
-    if (p->token.kind == PROMLEX_END) {
+    if (p->token.kind == GVAL_TOKEN_END) {
         /* Without its other branch, at the very end, a choice may be nothing, which is false. */
         no = parser_constant(p, (struct gval_value){ .kind = GVAL_NIL });
     } else if (!parser_sees(p, ':')) {
@@ -441,7 +441,7 @@ int gval_parse(struct str text, struct arena *out, struct gval *ret, struct err 
     if (r == 0) {
         r = parse_expression(&p, &root);
     }
-    if (r == 0 && p.token.kind != PROMLEX_END) {
+    if (r == 0 && p.token.kind != GVAL_TOKEN_END) {
         r = parser_wants(&p, "an operator or the end");
     }
     if (r == 0) {
@@ -467,7 +467,7 @@ static int eval_match(const struct gval_node *node, struct run *run, struct gval
         r = regex_match(regex, gval_value_print(&text, run->tmp), run->tmp, &matches, run->err);
     }
     if (r == 0) {
-        *ret = gval_value_bool(matches == (node->op == PROMOP_MATCH));
+        *ret = gval_value_bool(matches == (node->op == GVAL_OP_MATCH));
     }
     return r;
 }
@@ -476,7 +476,7 @@ static int eval_infix(const struct gval_node *node, struct run *run, struct gval
 {
     struct gval_value left = { .kind = GVAL_NIL };
     struct gval_value right = { .kind = GVAL_NIL };
-    if (node->op == PROMOP_MATCH || node->op == PROMOP_DIFFER) {
+    if (node->op == GVAL_OP_MATCH || node->op == GVAL_OP_DIFFER) {
         return eval_match(node, run, ret);
     }
     int r = eval_node(node->left, run, &left);
@@ -485,8 +485,8 @@ static int eval_infix(const struct gval_node *node, struct run *run, struct gval
     }
     /* Only the truth values themselves end "&&" and "||" early: 0 && unknown is a mistake. */
     bool decided = left.kind == GVAL_BOOL &&
-                   ((node->op == PROMOP_AND && !left.yes) || (node->op == PROMOP_OR && left.yes));
-    if (decided || (node->op == PROMOP_COALESCE && !gval_value_is_zero(&left))) {
+                   ((node->op == GVAL_OP_AND && !left.yes) || (node->op == GVAL_OP_OR && left.yes));
+    if (decided || (node->op == GVAL_OP_COALESCE && !gval_value_is_zero(&left))) {
         *ret = left;
         return 0;
     }

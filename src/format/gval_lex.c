@@ -137,7 +137,7 @@ static int read_text(struct gval_lex *lex, struct arena *out, struct gval_lex_to
         err->pos = json_pos(lex->text, lex->at);
         return r;
     }
-    ret->kind = PROMLEX_TEXT;
+    ret->kind = GVAL_TOKEN_TEXT;
     ret->value = arena_str(out, buf_str(&value));
     lex->at = end + 1;
     return 0;
@@ -149,13 +149,13 @@ int gval_lex_next(struct gval_lex *lex, struct arena *out, struct gval_lex_token
     skip_white(lex);
     size_t start = lex->at;
     char c = peek(lex, 0);
-    struct gval_lex_token token = { .kind = PROMLEX_END, .text = str_sub(lex->text, start, 0) };
+    struct gval_lex_token token = { .kind = GVAL_TOKEN_END, .text = str_sub(lex->text, start, 0) };
     if (start == lex->text.n) {
         *ret = token;
         return 0;
     }
     if (is_digit(c) || (c == '.' && is_digit(peek(lex, 1)))) {
-        token.kind = PROMLEX_NUMBER;
+        token.kind = GVAL_TOKEN_NUMBER;
         skip_number(lex);
     } else if (c == '"' || c == '\'' || c == '`') {
         int r = read_text(lex, out, &token, err);
@@ -163,12 +163,12 @@ int gval_lex_next(struct gval_lex *lex, struct arena *out, struct gval_lex_token
             return r;
         }
     } else if (is_letter(c)) {
-        token.kind = PROMLEX_NAME;
+        token.kind = GVAL_TOKEN_NAME;
         while (is_letter(peek(lex, 0)) || is_digit(peek(lex, 0))) {
             lex->at++;
         }
     } else {
-        token.kind = PROMLEX_SIGN;
+        token.kind = GVAL_TOKEN_SIGN;
         token.sign = c;
         lex->at++;
     }

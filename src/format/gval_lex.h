@@ -10,16 +10,16 @@
 #include "base/err.h"
 
 enum gval_lex_kind {
-    PROMLEX_END,
-    PROMLEX_NUMBER,
-    PROMLEX_TEXT, /* `value` is the text without its quotes */
-    PROMLEX_NAME,
-    PROMLEX_SIGN,
+    GVAL_TOKEN_END,
+    GVAL_TOKEN_NUMBER,
+    GVAL_TOKEN_TEXT, /* `value` is the text without its quotes */
+    GVAL_TOKEN_NAME,
+    GVAL_TOKEN_SIGN,
 };
 
 struct gval_lex_token {
     enum gval_lex_kind kind;
-    char sign;       /* PROMLEX_SIGN: its character */
+    char sign;       /* GVAL_TOKEN_SIGN: its character */
     struct str text; /* as it was written */
     struct str value;
 };

@@ -4,19 +4,19 @@
 
 #include "format/gofloat.h"
 
-const struct gval_op_rule gval_op_rules[PROMOP_COUNT] = {
-    [PROMOP_COALESCE] = { STR_INIT("??"), 0 }, [PROMOP_OR] = { STR_INIT("||"), 20 },
-    [PROMOP_AND] = { STR_INIT("&&"), 21 },     [PROMOP_EQ] = { STR_INIT("=="), 40 },
-    [PROMOP_NE] = { STR_INIT("!="), 40 },      [PROMOP_GE] = { STR_INIT(">="), 40 },
-    [PROMOP_GT] = { STR_INIT(">"), 40 },       [PROMOP_LE] = { STR_INIT("<="), 40 },
-    [PROMOP_LT] = { STR_INIT("<"), 40 },       [PROMOP_MATCH] = { STR_INIT("=~"), 40 },
-    [PROMOP_DIFFER] = { STR_INIT("!~"), 40 },  [PROMOP_IN] = { STR_INIT("in"), 40 },
-    [PROMOP_XOR] = { STR_INIT("^"), 60 },      [PROMOP_BITAND] = { STR_INIT("&"), 60 },
-    [PROMOP_BITOR] = { STR_INIT("|"), 60 },    [PROMOP_SHL] = { STR_INIT("<<"), 90 },
-    [PROMOP_SHR] = { STR_INIT(">>"), 90 },     [PROMOP_ADD] = { STR_INIT("+"), 120 },
-    [PROMOP_SUB] = { STR_INIT("-"), 120 },     [PROMOP_MUL] = { STR_INIT("*"), 150 },
-    [PROMOP_DIV] = { STR_INIT("/"), 150 },     [PROMOP_MOD] = { STR_INIT("%"), 150 },
-    [PROMOP_POW] = { STR_INIT("**"), 200 },
+const struct gval_op_rule gval_op_rules[GVAL_OP_COUNT] = {
+    [GVAL_OP_COALESCE] = { STR_INIT("??"), 0 }, [GVAL_OP_OR] = { STR_INIT("||"), 20 },
+    [GVAL_OP_AND] = { STR_INIT("&&"), 21 },     [GVAL_OP_EQ] = { STR_INIT("=="), 40 },
+    [GVAL_OP_NE] = { STR_INIT("!="), 40 },      [GVAL_OP_GE] = { STR_INIT(">="), 40 },
+    [GVAL_OP_GT] = { STR_INIT(">"), 40 },       [GVAL_OP_LE] = { STR_INIT("<="), 40 },
+    [GVAL_OP_LT] = { STR_INIT("<"), 40 },       [GVAL_OP_MATCH] = { STR_INIT("=~"), 40 },
+    [GVAL_OP_DIFFER] = { STR_INIT("!~"), 40 },  [GVAL_OP_IN] = { STR_INIT("in"), 40 },
+    [GVAL_OP_XOR] = { STR_INIT("^"), 60 },      [GVAL_OP_BITAND] = { STR_INIT("&"), 60 },
+    [GVAL_OP_BITOR] = { STR_INIT("|"), 60 },    [GVAL_OP_SHL] = { STR_INIT("<<"), 90 },
+    [GVAL_OP_SHR] = { STR_INIT(">>"), 90 },     [GVAL_OP_ADD] = { STR_INIT("+"), 120 },
+    [GVAL_OP_SUB] = { STR_INIT("-"), 120 },     [GVAL_OP_MUL] = { STR_INIT("*"), 150 },
+    [GVAL_OP_DIV] = { STR_INIT("/"), 150 },     [GVAL_OP_MOD] = { STR_INIT("%"), 150 },
+    [GVAL_OP_POW] = { STR_INIT("**"), 200 },
 };
 
 struct gval_value gval_value_bool(bool yes)
@@ -245,45 +245,45 @@ static double shift(double a, double b, bool left)
 static struct gval_value calculate(enum gval_op op, double a, double b)
 {
     switch (op) {
-    case PROMOP_GE:
+    case GVAL_OP_GE:
         return gval_value_bool(a >= b);
-    case PROMOP_GT:
+    case GVAL_OP_GT:
         return gval_value_bool(a > b);
-    case PROMOP_LE:
+    case GVAL_OP_LE:
         return gval_value_bool(a <= b);
-    case PROMOP_LT:
+    case GVAL_OP_LT:
         return gval_value_bool(a < b);
-    case PROMOP_XOR:
+    case GVAL_OP_XOR:
         return gval_value_number((double)(to_i64(a) ^ to_i64(b)));
-    case PROMOP_BITAND:
+    case GVAL_OP_BITAND:
         return gval_value_number((double)(to_i64(a) & to_i64(b)));
-    case PROMOP_BITOR:
+    case GVAL_OP_BITOR:
         return gval_value_number((double)(to_i64(a) | to_i64(b)));
-    case PROMOP_SHL:
-    case PROMOP_SHR:
-        return gval_value_number(shift(a, b, op == PROMOP_SHL));
-    case PROMOP_ADD:
+    case GVAL_OP_SHL:
+    case GVAL_OP_SHR:
+        return gval_value_number(shift(a, b, op == GVAL_OP_SHL));
+    case GVAL_OP_ADD:
         return gval_value_number(a + b);
-    case PROMOP_SUB:
+    case GVAL_OP_SUB:
         return gval_value_number(a - b);
-    case PROMOP_MUL:
+    case GVAL_OP_MUL:
         return gval_value_number(a * b);
-    case PROMOP_DIV:
+    case GVAL_OP_DIV:
         return gval_value_number(a / b);
-    case PROMOP_MOD:
+    case GVAL_OP_MOD:
         return gval_value_number(fmod(a, b));
     default:
-        ASSERT(op == PROMOP_POW);
+        ASSERT(op == GVAL_OP_POW);
         return gval_value_number(pow(a, b));
     }
 }
 
 static bool order_holds(enum gval_op op, int order)
 {
-    return op == PROMOP_GE   ? order >= 0
-           : op == PROMOP_GT ? order > 0
-           : op == PROMOP_LE ? order <= 0
-                             : order < 0;
+    return op == GVAL_OP_GE   ? order >= 0
+           : op == GVAL_OP_GT ? order > 0
+           : op == GVAL_OP_LE ? order <= 0
+                              : order < 0;
 }
 
 /* Numbers where both sides can be some, unless both are texts; else text, for '+' and the order. */
@@ -292,8 +292,8 @@ static int value_arithmetic(enum gval_op op, const struct gval_value *a, const s
 {
     double x = 0;
     double y = 0;
-    bool ordering = op >= PROMOP_GE && op <= PROMOP_LT;
-    bool textual = ordering || op == PROMOP_ADD;
+    bool ordering = op >= GVAL_OP_GE && op <= GVAL_OP_LT;
+    bool textual = ordering || op == GVAL_OP_ADD;
     bool texts = textual && a->kind == GVAL_TEXT && b->kind == GVAL_TEXT;
     if (!texts && gval_value_to_number(a, &x) && gval_value_to_number(b, &y)) {
         *ret = calculate(op, x, y);
@@ -323,7 +323,7 @@ static int value_logic(enum gval_op op, const struct gval_value *a, const struct
         return err_set(err, ERR_INVALID, "invalid operation (%s) " STR_FMT " (%s)",
                        gval_value_type(a), STR_ARG(gval_op_rules[op].text), gval_value_type(b));
     }
-    *ret = gval_value_bool(op == PROMOP_AND ? k && l : k || l);
+    *ret = gval_value_bool(op == GVAL_OP_AND ? k && l : k || l);
     return 0;
 }
 
@@ -346,17 +346,17 @@ int gval_value_infix(enum gval_op op, const struct gval_value *a, const struct g
                      struct arena *out, struct gval_value *ret, struct err *err)
 {
     switch (op) {
-    case PROMOP_COALESCE:
+    case GVAL_OP_COALESCE:
         *ret = gval_value_is_zero(a) ? *b : *a;
         return 0;
-    case PROMOP_OR:
-    case PROMOP_AND:
+    case GVAL_OP_OR:
+    case GVAL_OP_AND:
         return value_logic(op, a, b, ret, err);
-    case PROMOP_EQ:
-    case PROMOP_NE:
-        *ret = gval_value_bool(value_equal(a, b) == (op == PROMOP_EQ));
+    case GVAL_OP_EQ:
+    case GVAL_OP_NE:
+        *ret = gval_value_bool(value_equal(a, b) == (op == GVAL_OP_EQ));
         return 0;
-    case PROMOP_IN:
+    case GVAL_OP_IN:
         return value_in(a, b, ret, err);
     default:
         return value_arithmetic(op, a, b, out, ret, err);

@@ -24,37 +24,37 @@ struct gval_value {
 };
 
 enum gval_op {
-    PROMOP_COALESCE, /* a ?? b */
-    PROMOP_OR,
-    PROMOP_AND,
-    PROMOP_EQ,
-    PROMOP_NE,
-    PROMOP_GE,
-    PROMOP_GT,
-    PROMOP_LE,
-    PROMOP_LT,
-    PROMOP_MATCH,  /* =~ */
-    PROMOP_DIFFER, /* !~ */
-    PROMOP_IN,
-    PROMOP_XOR,
-    PROMOP_BITAND,
-    PROMOP_BITOR,
-    PROMOP_SHL,
-    PROMOP_SHR,
-    PROMOP_ADD,
-    PROMOP_SUB,
-    PROMOP_MUL,
-    PROMOP_DIV,
-    PROMOP_MOD,
-    PROMOP_POW,
-    PROMOP_COUNT,
+    GVAL_OP_COALESCE, /* a ?? b */
+    GVAL_OP_OR,
+    GVAL_OP_AND,
+    GVAL_OP_EQ,
+    GVAL_OP_NE,
+    GVAL_OP_GE,
+    GVAL_OP_GT,
+    GVAL_OP_LE,
+    GVAL_OP_LT,
+    GVAL_OP_MATCH,  /* =~ */
+    GVAL_OP_DIFFER, /* !~ */
+    GVAL_OP_IN,
+    GVAL_OP_XOR,
+    GVAL_OP_BITAND,
+    GVAL_OP_BITOR,
+    GVAL_OP_SHL,
+    GVAL_OP_SHR,
+    GVAL_OP_ADD,
+    GVAL_OP_SUB,
+    GVAL_OP_MUL,
+    GVAL_OP_DIV,
+    GVAL_OP_MOD,
+    GVAL_OP_POW,
+    GVAL_OP_COUNT,
 };
 
 /* How operators are written and how tightly they bind. */
 extern const struct gval_op_rule {
     struct str text;
     uint8_t power;
-} gval_op_rules[PROMOP_COUNT];
+} gval_op_rules[GVAL_OP_COUNT];
 
 struct gval_value gval_value_bool(bool yes);
 struct gval_value gval_value_number(double number);

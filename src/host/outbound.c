@@ -67,7 +67,7 @@ static void call_free(struct outbound_call *call)
     if (call->easy != NULL) {
         curl_easy_cleanup(call->easy);
     }
-    smtp_done(&call->letter.smtp);
+    smtp_done(&call->mail_state.smtp);
     buf_done(&call->reply);
     arena_done(&call->memory);
     alloc_free(call);

@@ -35,7 +35,7 @@ enum outbound_state {
 };
 
 /* The part of a mail that comes after libcurl. */
-struct outbound_letter {
+struct outbound_mail_state {
     struct curl_loop *multi;
     bool talking; /* the connection is made, and ours */
     struct event *event;
@@ -72,7 +72,7 @@ struct outbound_call {
     int status;
     usec_t retry_after;
     struct err err; /* code 0 = none */
-    struct outbound_letter letter;
+    struct outbound_mail_state mail_state;
     char detail[CURL_ERROR_SIZE];
 };
 

@@ -7,7 +7,7 @@
 #include "host/curl_endpoint.h"
 #include "host/loop.h"
 
-#define FAREWELL_MAX SECONDS(1) /* a server that has the mail may take that long to say goodbye */
+#define QUIT_MAX SECONDS(1) /* a server that has the mail may take that long to say goodbye */
 #define READ_BYTES 4096
 
 /* Go's net/smtp sends a password in clear to these only. */
@@ -61,12 +61,12 @@ int outbound_mail_check(struct outbound_call *call, struct err *err)
 
 bool outbound_mail_decided(struct outbound_call *call)
 {
-    return call->letter.talking && call->letter.smtp.status != 0;
+    return call->mail_state.talking && call->mail_state.smtp.status != 0;
 }
 
 void outbound_mail_stop(struct outbound_call *call)
 {
-    struct outbound_letter *l = &call->letter;
+    struct outbound_mail_state *l = &call->mail_state;
     if (l->event != NULL) {
         event_free(STEAL(l->event)); /* before its descriptor is closed */
     }
@@ -88,7 +88,7 @@ static void on_socket(evutil_socket_t fd, short what, void *ctx);
 
 static void watch_socket(struct outbound_call *call, short events)
 {
-    struct outbound_letter *l = &call->letter;
+    struct outbound_mail_state *l = &call->mail_state;
     curl_socket_t fd = CURL_SOCKET_BAD;
     if (l->event != NULL && l->watched == events) {
         return;
@@ -111,7 +111,7 @@ static void watch_socket(struct outbound_call *call, short events)
 /* Sends what is to be sent; false when the connection is no more. */
 static bool mail_write(struct outbound_call *call)
 {
-    struct smtp *s = &call->letter.smtp;
+    struct smtp *s = &call->mail_state.smtp;
     while (s->out.n > 0) {
         size_t n = 0;
         CURLcode code = curl_easy_send(call->easy, s->out.p, s->out.n, &n);
@@ -129,7 +129,7 @@ static bool mail_write(struct outbound_call *call)
 /* Takes what has come; false when the connection is no more, or speaks nonsense. */
 static bool mail_read(struct outbound_call *call, struct err *err)
 {
-    struct smtp *s = &call->letter.smtp;
+    struct smtp *s = &call->mail_state.smtp;
     char bytes[READ_BYTES];
     while (s->step != SMTP_OVER) {
         size_t n = 0;
@@ -151,7 +151,7 @@ static bool mail_read(struct outbound_call *call, struct err *err)
 /* One round over the connection: read, then write what that made due. */
 static void mail_talk(struct outbound_call *call)
 {
-    struct outbound_letter *l = &call->letter;
+    struct outbound_mail_state *l = &call->mail_state;
     struct smtp *s = &l->smtp;
     struct err err = { 0 };
     bool open = mail_read(call, &err);
@@ -164,7 +164,7 @@ static void mail_talk(struct outbound_call *call)
         buf_add(&call->reply, buf_str(&s->text));
         /* What is decided is decided, however the farewell goes. */
         loop_timer_set(&call->timer,
-                       MIN(call->timer.at, loop_now(call->outbound->loop) + FAREWELL_MAX));
+                       MIN(call->timer.at, loop_now(call->outbound->loop) + QUIT_MAX));
     }
     if (s->status != 0 && (!open || s->step == SMTP_OVER)) {
         outbound_call_end(call);
@@ -180,7 +180,7 @@ static void on_socket(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
     struct outbound_call *call = ctx;
     (void)loop_now(call->outbound->loop); /* the turn begins for the clock */
     if (call->state == OUTBOUND_OVER) {
-        event_free(STEAL(call->letter.event)); /* it waits for its delivery */
+        event_free(STEAL(call->mail_state.event)); /* it waits for its delivery */
         return;
     }
     mail_talk(call);
@@ -190,7 +190,7 @@ static void on_socket(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
 static size_t curl_on_line(char *data, size_t size, size_t n, void *ctx)
 {
     struct outbound_call *call = ctx;
-    struct outbound_letter *l = &call->letter;
+    struct outbound_mail_state *l = &call->mail_state;
     struct str line = str_trim((struct str){ .p = data, .n = size * n });
     uint32_t code;
     if (line.n < 3 || !str_to_u32(str_sub(line, 0, 3), &code)) {
@@ -220,7 +220,7 @@ static bool keeps_connection(void *ctx UNUSED, CURL *easy UNUSED, CURLcode resul
 
 static void connect_failed(struct outbound_call *call, CURLcode result)
 {
-    const struct outbound_letter *l = &call->letter;
+    const struct outbound_mail_state *l = &call->mail_state;
     struct err err = { 0 };
     bool answered = result == CURLE_LOGIN_DENIED || result == CURLE_REMOTE_ACCESS_DENIED ||
                     result == CURLE_WEIRD_SERVER_REPLY;
@@ -243,7 +243,7 @@ static void connect_failed(struct outbound_call *call, CURLcode result)
 static void on_connected(void *ctx, CURL *easy UNUSED, CURLcode result)
 {
     struct outbound_call *call = ctx;
-    struct outbound_letter *l = &call->letter;
+    struct outbound_mail_state *l = &call->mail_state;
     call->attached = result == CURLE_OK;
     if (result != CURLE_OK) {
         connect_failed(call, result);
@@ -269,7 +269,7 @@ static void on_connected(void *ctx, CURL *easy UNUSED, CURLcode result)
 void outbound_mail_start(struct outbound_call *call)
 {
     const struct outbound_mail *m = &call->mail;
-    struct outbound_letter *l = &call->letter;
+    struct outbound_mail_state *l = &call->mail_state;
     l->multi = curl_loop_new(call->outbound->loop, on_connected, call);
     curl_loop_set_keeps(l->multi, keeps_connection);
     outbound_call_prepare(call);

@@ -77,7 +77,7 @@ static void transport_request_drop(struct transport_request *x)
     }
 }
 
-static void on_exchange_timer(void *ctx)
+static void on_request_timer(void *ctx)
 {
     struct transport_request *x = ctx;
     struct transport *t = x->transport;
@@ -125,7 +125,7 @@ static struct transport_request *transport_request_new(struct transport *t,
         *into[i] = (struct str){ .p = at, .n = from[i].n };
         at += from[i].n;
     }
-    loop_timer_init(&x->timer, t->loop, on_exchange_timer, x);
+    loop_timer_init(&x->timer, t->loop, on_request_timer, x);
     return x;
 }
 
@@ -184,7 +184,7 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
     char *private = NULL;
     (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
     struct slot *s = (struct slot *)(void *)private;
-    struct transport_request *x = s->exchange;
+    struct transport_request *x = s->request;
     struct transport *t = x->transport;
     struct err err = { 0 };
     long status = 0;
@@ -242,7 +242,7 @@ static bool transport_start(struct transport *t, struct transport_request *x)
         return true;
     }
     x->slot = slot_take(t);
-    x->slot->exchange = x;
+    x->slot->request = x;
     x->slot->credential = credential;
     slot_load(x->slot, x);
     x->state = TRANSPORT_REQUEST_FLYING;

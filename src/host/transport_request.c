@@ -43,7 +43,7 @@ static size_t watch_take(struct transport_request *x, struct str bytes)
 static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
 {
     struct slot *s = ctx;
-    struct transport_request *x = s->exchange;
+    struct transport_request *x = s->request;
     struct str bytes = { .p = data, .n = size * n };
     if (bytes.n == 0) {
         return 0;
@@ -73,7 +73,7 @@ static void transport_request_note_date(struct transport_request *x, struct str 
 static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
 {
     struct slot *s = ctx;
-    struct transport_request *x = s->exchange;
+    struct transport_request *x = s->request;
     struct str line = { .p = data, .n = size * n };
     x->last_byte = loop_now(x->transport->loop);
     if (str_trim(line).n > 0) {
@@ -164,7 +164,7 @@ void slot_give(struct transport *t, struct slot *s)
         slot_free(s);
         return;
     }
-    s->exchange = NULL;
+    s->request = NULL;
     credential_unref(STEAL(s->credential));
     arena_reset(&s->memory);
     buf_reset(&s->reply);

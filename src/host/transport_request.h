@@ -26,7 +26,7 @@ struct slot {
     CURL *easy;
     struct arena memory; /* URL and headers of the request it carries */
     struct buf reply;
-    struct transport_request *exchange; /* borrowed: the one it carries */
+    struct transport_request *request; /* borrowed: the one it carries */
     struct credential *credential;
     char detail[CURL_ERROR_SIZE];
 };
