@@ -1,5 +1,6 @@
 /*
- * alloc: single objects whose life is nobody else's: a connection, a watch, a server.
+ * alloc: single objects on the heap that share their lifetime with nothing else: a connection, a
+ * watch, a server.
  *
  * Everything that shares a lifetime belongs into an arena instead. Memory comes back zeroed;
  * running out ends the process.

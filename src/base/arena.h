@@ -20,7 +20,7 @@ struct arena {
 
 void arena_done(struct arena *a);
 
-/* The same, and nothing of the content stays behind: for keys and passwords. */
+/* As arena_done, but overwrites the content first: for keys and passwords. */
 void arena_wipe(struct arena *a);
 
 /* Forgets all content; keeps one block so that a loop does not return to the allocator. */

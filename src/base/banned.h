@@ -1,7 +1,7 @@
 /*
  * banned: calls that are not made here, as compile errors.
  *
- * Each has a safer sibling: num and str for parsing, buf for building text, stamp for civil time,
+ * Each has a safer sibling: str for parsing, buf for building text, timestamp for civil time,
  * host/child for processes. Included by defs.h, after the libc headers that declare them.
  */
 #pragma once

@@ -168,7 +168,7 @@ int duration_parse(struct str text, int64_t *ret_ns, struct err *err)
         if (r < 0) {
             return r;
         }
-        total += part; /* both at most 2^63: the sum wraps to 0 at most when both are just that */
+        total += part; /* each is at most 2^63, so the sum overflows only to 0 */
         if (total > NS_LIMIT || total < part) {
             return duration_fail(err, text);
         }

@@ -70,7 +70,7 @@ void map_init(struct map *m, uint64_t key0, uint64_t key1)
 void map_done(struct map *m)
 {
     struct map_item *item = m->items;
-    HASH_CLEAR(hh, m->items); /* the table alone; the items stay chained */
+    HASH_CLEAR(hh, m->items); /* frees the table; the items stay in their list */
     while (item != NULL) {
         struct map_item *next = item->hh.next;
         free(item);

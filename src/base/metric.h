@@ -4,7 +4,7 @@
  * A family's label names are fixed when it is registered. A set of label values is interned the
  * first time it is seen; from then on looking it up and updating it allocate nothing. Families and
  * their series are iterated in the order in which they came, so two expositions of one registry
- * compare line by line. How it looks on the wire is web/metrics.
+ * compare line by line. web/metrics_text prints them.
  */
 #pragma once
 

@@ -7,7 +7,7 @@ static usec_t ratelimit_step(const struct ratelimit *b)
     return SECONDS(1) / b->rate;
 }
 
-/* After one more is taken the bucket may be empty, but not more than that. */
+/* After one more event the bucket may be empty, but not below empty. */
 usec_t ratelimit_ready_at(const struct ratelimit *b, usec_t now)
 {
     usec_t step = ratelimit_step(b);

@@ -1,7 +1,7 @@
 /*
- * ratelimit: so many a second, after so many at once.
+ * ratelimit: a token bucket: so many events a second, after a burst of so many at once.
  *
- * Pure: time is passed in. One number is kept, the time at which the bucket would be full again.
+ * Pure: time is passed in. The only state is the time at which the bucket would be full again.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ struct ratelimit {
     usec_t full_at; /* monotonic */
 };
 
-/* When one may be taken; `now` or before: now. */
+/* When the next event may happen; `now` or earlier means at once. */
 usec_t ratelimit_ready_at(const struct ratelimit *b, usec_t now);
-/* Takes one. It may be taken ahead of its time: then all others wait longer. */
+/* Counts one event. An event that comes before its time makes all later ones wait longer. */
 void ratelimit_take(struct ratelimit *b, usec_t now);

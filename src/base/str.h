@@ -44,8 +44,8 @@ size_t str_find(struct str s, struct str part);
 size_t str_find_char(struct str s, char c);
 size_t str_rfind_char(struct str s, char c);
 
-/* `*ret_rest` is `s` without the suffix (prefix), or `s` itself when it has none; the answer says
- * which. */
+/* True when `s` has the suffix (prefix). `*ret_rest` is `s` without it; all of `s` when it has
+ * none. */
 bool str_cut_suffix(struct str s, struct str suffix, struct str *ret_rest);
 bool str_cut_prefix(struct str s, struct str prefix, struct str *ret_rest);
 
@@ -53,8 +53,8 @@ bool str_cut_prefix(struct str s, struct str prefix, struct str *ret_rest);
  */
 bool str_cut(struct str s, struct str sep, struct str *ret_left, struct str *ret_right);
 
-/* Walks over the pieces of `*rest` between separators; "a," has "a" and "", as in Go "" has one:
- * "". */
+/* Walks over the pieces of `*rest` between separators, as Go's strings.Split does: "a," has the
+ * pieces "a" and "", and the empty text has one empty piece. */
 bool str_split_next(struct str *rest, char sep, struct str *ret_piece);
 
 /* Without leading and trailing ASCII white space. */

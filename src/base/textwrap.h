@@ -16,8 +16,8 @@ struct textwrap {
     size_t gap;       /* in `out`: where the line can be broken; 0 = nowhere */
 };
 
-/* Adds text behind what is there; lines break at spaces only, whoever wrote them. A line break in
- * the text is one in the output. */
+/* Adds text. Lines are broken at spaces only, whichever call added the space. A line break in the
+ * text stays a line break. */
 void textwrap_add(struct textwrap *w, struct str text);
 void textwrap_printf(struct textwrap *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Spaces up to that column, at least one. */

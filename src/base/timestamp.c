@@ -36,7 +36,7 @@ static bool is_digit(struct str s, size_t at)
     return at < s.n && s.p[at] >= '0' && s.p[at] <= '9';
 }
 
-/* What is left to read, and how the first complaint goes. */
+/* The text that is left to read, and the first error. */
 struct timestamp_reader {
     struct str text;
     struct str rest;

@@ -3,7 +3,7 @@
 #include "calendar/day.h"
 
 #define HOURS_ALL ((UINT32_C(1) << 24) - 1)
-#define CRON_YEARS_MAX 9  /* no day of the year stays away for longer: 29 February 2096 to 2104 */
+#define CRON_YEARS_MAX 9  /* the longest a date can stay away: 29 February 2096 to 2104 */
 #define CRON_SPANS_MAX 64 /* transitions in these years: places with most have four a year */
 #define CRON_MERGE_MAX 64 /* windows that touch, before the answer may be early */
 
@@ -297,7 +297,7 @@ usec_t cron_next(const struct cron *c, const struct zone *zone, usec_t after)
         struct zone_span span = zone_at(zone, sec);
         int64_t local = sec + span.offset;
         if (!every_hour && span.from != INT64_MIN) {
-            int64_t shown = span.from + span.before; /* up to here clocks have shown it all */
+            int64_t shown = span.from + span.before; /* clocks have shown every time up to here */
             if (sec == span.from && shown < local && cron_find(c, shown) < local) {
                 return SECONDS(sec);
             }

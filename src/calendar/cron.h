@@ -7,9 +7,9 @@
  * restricted, one of them suffices; a field with "*" (or "?") restricts nothing unless it has a
  * step. That is how Kubernetes reads its CronJobs.
  *
- * In a time zone a time that clocks jump over is where they land, and one that they show twice
- * counts the first time. Where every hour is meant the pattern goes by what clocks show: every
- * quarter of an hour is just that, in such a night as well.
+ * In a time zone, a time that the clocks skip is moved to the first time after the gap, and a time
+ * that they show twice counts the first time. A pattern whose hour field is "*" follows the clocks
+ * instead: every quarter of an hour stays every quarter of an hour in such a night.
  */
 #pragma once
 
@@ -45,6 +45,6 @@ int cron_parse(struct str text, struct cron *ret, struct err *err);
 /* The first time after `after`; USEC_NEVER only where clocks end. */
 usec_t cron_next(const struct cron *c, const struct zone *zone, usec_t after);
 
-/* Open from a time of the pattern, which is part of it, until the duration is over, which is not.
- * Windows that touch are one; `next` of very many of them may be early. */
+/* A window is open from a time of the pattern (included) until its duration is over (excluded).
+ * Windows that touch are one; when very many touch, `next` may come before their end. */
 struct cron_answer cron_window_at(const struct cron_window *w, usec_t now);

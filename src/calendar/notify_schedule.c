@@ -80,7 +80,7 @@ notify_schedule_scheduled(const struct notify_schedule *n, const struct notify_s
         answer.next = SECONDS((today + 1) * DAY_SEC);
         return answer;
     }
-    /* A weekday comes every week, and two in a row cannot both have the number of one day. */
+    /* Two days a week apart never have the same day of the month, so one of them is due. */
     for (int64_t day = today; day <= today + 14; day++) {
         int64_t sec = day * DAY_SEC + n->instant;
         if (sec > f->now.sec && notify_schedule_silence(n, last_day, sec) == NULL) {

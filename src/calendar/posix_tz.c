@@ -2,8 +2,8 @@
 
 #include "calendar/day.h"
 
-#define POSIX_TZ_EDGES 10 /* of five years: an edge may be a week from its own, and all are there  \
-                           */
+/* Edges of five years: an edge may be a week away from its own year, and all of them are kept. */
+#define POSIX_TZ_EDGES 10
 
 static bool posix_tz_take(struct str *rest, char c)
 {
@@ -164,7 +164,7 @@ struct posix_tz_span posix_tz_at(const struct posix_tz *r, int64_t sec)
     const struct posix_tz_kind *now = before;
     for (int i = 0; i < n; i++) {
         if (i + 1 < n && turns[i].at == turns[i + 1].at) {
-            continue; /* one that lasts no time: daylight saving all year is written so */
+            continue; /* an empty period: daylight saving all year is written that way */
         }
         if (turns[i].at > sec) {
             span.until = turns[i].at;

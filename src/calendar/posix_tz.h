@@ -1,6 +1,8 @@
 /*
- * posix_tz: how a zone goes on for ever, "CET-1CEST,M3.5.0,M10.5.0/3": the footer of a TZif file,
- * in the form of POSIX' TZ with the hours of RFC 8536 section 3.3.1.
+ * posix_tz: the rule by which a time zone continues after its table, "CET-1CEST,M3.5.0,M10.5.0/3".
+ *
+ * It is the footer of a TZif file, in the form of POSIX' TZ variable with the wider range of hours
+ * of RFC 8536 section 3.3.1.
  */
 #pragma once
 

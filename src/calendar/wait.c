@@ -5,7 +5,7 @@
 
 /* Longer waits are looked at again after this: it keeps the answer cheap. */
 #define WAIT_DAYS_MAX 400
-/* From here on a week only repeats the week before it, with more time counted. */
+/* After this long, each week repeats the week before it, with more time counted. */
 #define WAIT_DAYS_SETTLED 16
 
 static bool wait_excludes(const struct wait *w, int64_t day)
@@ -13,7 +13,7 @@ static bool wait_excludes(const struct wait *w, int64_t day)
     return (w->exclude >> day_weekday(day) & 1) != 0;
 }
 
-/* Today is not counted: what has gone of it is taken off by whole seconds. */
+/* Today is an excluded weekday: the seconds since midnight are subtracted. */
 static bool wait_stands(const struct wait *w, struct timestamp last, struct timestamp now)
 {
     int64_t today = day_of(now.sec);
@@ -80,8 +80,8 @@ static bool wait_turns(const struct wait *w, struct timestamp last, struct times
     if (!wait_stands(w, last, at)) {
         return goal && wait_ends(w, last, at, border, ret);
     }
-    /* What is taken off grows by seconds, the clock by nanoseconds: each second is like the next,
-     * and the count may pass and fall back in every one of them. */
+    /* The time subtracted grows by whole seconds and the clock by nanoseconds, so within every
+     * second the count may reach the wait and fall below it again. */
     struct timestamp second = { .sec = at.sec + 1 };
     struct timestamp limit = elapsed_order(second, border) < 0 ? second : border;
     if (goal && wait_ends(w, last, at, limit, ret)) {
@@ -105,7 +105,7 @@ static usec_t wait_next(const struct wait *w, struct timestamp last, struct time
     struct timestamp at = { .sec = now.sec, .nsec = now.nsec };
     struct timestamp settled = elapsed_order(last, now) > 0 ? last : now;
     if (!passed) {
-        /* Nothing is ever added, so it cannot end before a plain wait does. */
+        /* Excluded days only make a wait longer: it cannot end before a plain wait does. */
         struct timestamp soonest = elapsed_after(last, elapsed_from_ns(w->duration_ns));
         at = elapsed_order(soonest, at) > 0 ? soonest : at;
     }

@@ -29,7 +29,7 @@ int window_check(const struct window *w, struct err *err)
     return 0;
 }
 
-/* A civil time; `past` when some of its second has gone, for the start is not part of a window. */
+/* A civil time. `past` says that part of its second is over: a window's start is not part of it. */
 struct window_moment {
     int64_t local;
     bool past;
@@ -43,7 +43,7 @@ static bool window_passes(const struct window *w, struct window_moment at, const
     bool closed = clock >= w->close;
     if (w->overnight && w->close < w->open) {
         if (!closed) {
-            day--; /* what is open now has opened last evening */
+            day--; /* a window over midnight belongs to the evening on which it opened */
             opened = true;
         }
         closed = false;

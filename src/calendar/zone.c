@@ -3,7 +3,7 @@
 #include "calendar/posix_tz.h"
 
 #define HEADER_BYTES 44
-#define OFFSET_MIN (-90000) /* RFC 8536 section 3.2: what other readers take */
+#define OFFSET_MIN (-90000) /* RFC 8536 section 3.2: the range that other readers accept */
 #define OFFSET_MAX 93600
 
 struct zone {

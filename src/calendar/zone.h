@@ -40,9 +40,9 @@ struct zone_instants {
     int64_t last;  /* ZONE_FOLD: the second time; otherwise the same */
 };
 
-/* A clock of the place that stands instead of going back: while a time is shown for the second time
- * it keeps to the last second before. So each civil day is lived through once, in order, and a
- * window that has closed does not open again because the clocks were put back. */
+/* The zone's civil time by a clock that stops instead of going back: while the clocks show an hour
+ * for the second time, it stays at the last second of the first. So every civil time comes once and
+ * in order, and a window that has closed does not open again when the clocks are put back. */
 struct zone_pace {
     bool stands;
     int64_t local; /* what it shows at the second asked for */

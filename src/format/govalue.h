@@ -50,7 +50,7 @@ struct gomember {
     struct govalue value;
 };
 
-/* One Go type; what has no fields and no name of its own needs none. */
+/* One Go type. Values without fields and without a type name of their own have none. */
 struct gotype {
     const char *name;
     enum gokind kind;

@@ -2,7 +2,7 @@
 
 #include <zlib.h>
 
-#define GZIP_LEVEL 1     /* one thread: half of the ratio's gain for a tenth of its time */
+#define GZIP_LEVEL 1     /* the loop waits meanwhile: half of the gain for a tenth of the time */
 #define GZIP_WINDOW 31   /* the largest window, and a gzip header instead of zlib's */
 #define GZIP_MEMORY 8    /* zlib's default */
 #define GZIP_PIECE 16384 /* bytes of output at a time */
@@ -41,7 +41,7 @@ bool gzip_is_accepted(struct str header)
         (void)str_cut(one, STR(";"), &coding, &parameters);
         coding = str_trim(coding);
         if (str_eq_fold(coding, STR("gzip")) || str_eq_fold(coding, STR("x-gzip"))) {
-            return !gzip_refuses(parameters); /* its own word is worth more than "*" */
+            return !gzip_refuses(parameters); /* naming gzip counts more than "*" */
         }
         any |= str_eq(coding, STR("*")) && !gzip_refuses(parameters);
     }

@@ -1,7 +1,8 @@
 /*
  * instance_names: the instances that a check expression or a chain may name.
  *
- * Who reads the configuration knows them; the texts that use them are read here.
+ * The reader of the configuration fills this in, so that format/ can resolve names without knowing
+ * what an instance is.
  */
 #pragma once
 

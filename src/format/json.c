@@ -186,7 +186,8 @@ static int parser_string_decoded(struct parser *p, struct jval *v)
 
 #define EIGHT_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* A byte of value 0 has its highest bit set in the answer; others may only behind such a one. */
+/* Sets the highest bit of every byte that is 0. Bytes above the lowest such byte may be set, too.
+ */
 static uint64_t zero_bytes(uint64_t eight)
 {
     return (eight - EIGHT_OF(0x01)) & ~eight & EIGHT_OF(0x80);

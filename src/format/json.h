@@ -4,8 +4,8 @@
  *
  * The tape lives in an arena, the input must live as long. A value's children follow it on the
  * tape, so navigation is pointer arithmetic and freeing is free. Of duplicate keys the last one
- * counts, as in Go. Numbers keep their text: 64-bit integers stay exact. Editing is tree.h's
- * business, writing jwriter.h's; one item of a long list at a time is jsplit.h's.
+ * counts, as in Go. Numbers keep their text: 64-bit integers stay exact. json_tree.h edits JSON,
+ * json_writer.h writes it, json_items.h reads a long list one item at a time.
  */
 #pragma once
 

@@ -25,8 +25,8 @@ NODISCARD
 int tree_parse(struct str json, struct arena *a, struct tree **ret, struct err *err);
 /* Copies all text into `a`: the tape and its input may go. */
 struct tree *tree_from(struct arena *a, const struct jval *v);
-/* Copies only what is not in `text`, which outlives the tree: for edits of what is kept anyway.
- * Texts are not NUL-terminated then. */
+/* As above, but strings that point into `text`, which must outlive the tree, are not copied. They
+ * are not NUL-terminated then. */
 struct tree *tree_view(struct arena *a, const struct jval *v, struct str text);
 struct tree *tree_clone(struct arena *a, const struct tree *t);
 /* A clone that shares the texts: for two trees that end together. */

@@ -92,8 +92,8 @@ void jw_null(struct json_writer *w)
     buf_add(w->out, STR("null"));
 }
 
-/* Puts the point into "d.ddde±xx" where the exponent says, with zeros around: those are not digits
- * of the double, so libc's "%f", which has them, would not do. */
+/* Moves the point of "d.ddde±xx" to where the exponent says and fills up with zeros. libc's "%f"
+ * would print the double's further digits there instead of zeros. */
 static void float_spread(struct buf *out, struct str digits, int64_t exponent)
 {
     if (exponent < 0) {

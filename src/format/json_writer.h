@@ -36,7 +36,7 @@ void jw_raw(struct json_writer *w, struct str json); /* a whole value that is JS
 void jw_val(struct json_writer *w, const struct jval *v);
 void jw_strs(struct json_writer *w, const struct str *texts, uint32_t n); /* an array of strings */
 
-/* Key and value in one call, and with a key from libc's side of the world. */
+/* Key and value in one call; the key is a C string. */
 void jw_pair(struct json_writer *w, const char *key, struct str value);
 void jw_pair_bool(struct json_writer *w, const char *key, bool b);
 void jw_pair_i64(struct json_writer *w, const char *key, int64_t n);

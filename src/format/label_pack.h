@@ -1,5 +1,5 @@
 /*
- * label_pack: an object's labels as one text, for those that are kept by the thousands.
+ * label_pack: an object's labels as one text, to save memory where thousands of objects are kept.
  *
  * A line each: "key=value\n". What is no label of Kubernetes' (of another type, too long, with a
  * sign that would end a key or a line) is left out: no selector can ask for it.

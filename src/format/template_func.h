@@ -2,7 +2,7 @@
  * template_func: the functions a Go template has by itself, and the methods of the values it sees.
  *
  * `and` and `or` are in the table for their names and counts only: what they take is evaluated one
- * by one, so running them is template.c's.
+ * by one, so template.c runs them.
  */
 #pragma once
 

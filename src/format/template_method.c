@@ -1,4 +1,4 @@
-/* The methods of times, durations, quantities and resource lists; declared in tfunc.h. */
+/* The methods of times, durations, quantities and resource lists; declared in template_func.h. */
 #include "format/goprintf.h"
 #include "format/gotime.h"
 #include "format/quantity.h"

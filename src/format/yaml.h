@@ -1,7 +1,8 @@
 /*
  * yaml: reading YAML 1.1 into the tape of json.h, with the place of every value.
  *
- * Scanning is libyaml's. Scalars mean what yaml.v2 makes of them (yscalar.h), aliases are copies,
+ * Scanning is libyaml's. Scalars mean what yaml.v2 makes of them (yaml_scalar.h), aliases are
+ * copies,
  * "<<" merges mappings (keys written out win), names of members become strings. Refused: a name
  * that comes twice (unless asked for), names that are no scalars, an alias inside its own anchor,
  * more depth or values than limits.h allows.

@@ -360,10 +360,10 @@ static int exec_refresh(struct credentials *c, struct err *err)
     }
     if (c->err.code != 0) {
         *err = c->err;
-        err->code = ERR_DENIED; /* never BUSY: nobody would call back */
+        err->code = ERR_DENIED; /* not ERR_BUSY, which promises a call of on_ready */
         return -ERR_DENIED;
     }
-    return 0; /* refused or expired, and renewed just now: the server has the word */
+    return 0; /* refused or expired, but renewed just now: the server decides */
 }
 
 int credentials_take(struct credentials *c, struct credential **ret, struct err *err)

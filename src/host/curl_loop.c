@@ -34,7 +34,7 @@ static void curl_loop_collect(struct curl_loop *m)
         CURL *easy = msg->easy_handle;
         CURLcode result = msg->data.result;
         if (m->keeps == NULL || !m->keeps(m->ctx, easy, result)) {
-            curl_loop_remove(m, easy); /* `msg` is gone with it */
+            curl_loop_remove(m, easy); /* this frees `msg` */
         }
         m->on_done(m->ctx, easy, result);
     }

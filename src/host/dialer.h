@@ -10,8 +10,8 @@
  *
  * What was read from the text is wiped before dial returns, all but what every new connection
  * needs: the private key in its binary form, and a token or a password in the header that is sent
- * with each request. Those are wiped when the call is hung up. What libyaml and libcurl copy in
- * between goes back to the heap as it is.
+ * with each request. Those are wiped when the api is freed. Copies that libyaml and libcurl make
+ * meanwhile are freed without being wiped.
  */
 #pragma once
 

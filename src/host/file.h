@@ -10,7 +10,7 @@
     ((size_t)256 * 1024) /* a token has 2 KiB, a bundle of authorities some dozens */
 #define CONFIG_FILE_BYTES_MAX ((size_t)4 * 1024 * 1024) /* kubeconfigs of 1,000 clusters exist */
 
-/* What tells that a file is another one now. */
+/* Differs when a file has been replaced or changed. */
 struct file_mark {
     uint64_t inode;
     int64_t mtime_ns;

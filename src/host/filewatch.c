@@ -60,7 +60,7 @@ static void filewatch_add(struct filewatch *w, const char *path, struct str name
 {
     int wd = inotify_add_watch(w->fd, path, name.n > 0 ? FOLDER_EVENTS : FILE_EVENTS);
     if (wd < 0) {
-        /* What may not be read tells nothing, and what has just gone shows in the next event. */
+        /* No events come from a folder that may not be read; a removed one shows in the next. */
         w->starved |= errno == ENOSPC || errno == ENOMEM;
         return;
     }

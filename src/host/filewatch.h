@@ -3,10 +3,10 @@
  * rename, made or removed, behind symbolic links that change their target (a mounted ConfigMap does
  * it so, by its link `..data`), in folders that are removed and made again.
  *
- * Every folder on the way to the file is watched for the next name on that way, and the file itself
- * (a file that is mounted alone has no folder that would tell). After a change the way is walked
- * anew. Nothing polls, but for one case: when the kernel has no more watches to give, it is looked
- * every FILEWATCH_RETRY until it has.
+ * Every folder of the path is watched for the next name of the path, and so is the file itself (a
+ * file that is mounted alone has no folder whose events would show a change). After a change the
+ * path is walked again. Only when the kernel has no more watches to give, the path is walked every
+ * FILEWATCH_RETRY until it has.
  */
 #pragma once
 

@@ -107,7 +107,7 @@ static void http_conn_drop(void *ctx)
     evhttp_connection_free(conn->evcon);
 }
 
-/* One that idles can be closed for a newcomer; without such a one, newcomers wait in the kernel. */
+/* An idle connection can be closed for a new one; without one, new ones wait in the kernel. */
 static void http_listen_update(struct http_server *s)
 {
     bool room = s->stats.connections < s->config.connections_max || s->idle > 0;
@@ -163,7 +163,7 @@ static void http_on_input(struct evbuffer *buffer UNUSED, const struct evbuffer_
     }
 }
 
-/* Full: the connection that has idled longest makes room, as its owner can open another. */
+/* All connections are in use: the longest idle one is closed, as its client can open another. */
 static void http_make_room(struct http_server *s)
 {
     LIST_EACH (&s->conns, item) {
@@ -697,7 +697,7 @@ void http_server_free(struct http_server *s)
         return;
     }
     s->stopping = true;
-    s->stopped = true; /* nobody is to be told any more */
+    s->stopped = true; /* on_stopped is not called any more */
     LIST_EACH (&s->conns, item) {
         struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
         if (conn->evcon == NULL) { /* http_attach is about to run; it frees it */

@@ -25,7 +25,7 @@ struct kubeconfig_source {
      * so is a server that need not prove who it is, unless that is allowed. */
     bool foreign;
     bool allow_insecure; /* with `foreign` */
-    struct str token;    /* who to be, instead of the context's user; empty = that one */
+    struct str token;    /* used instead of the context's user; empty = the context's user */
 };
 
 /* One file's content. */

@@ -177,7 +177,7 @@ static const struct loop_ops host_loop_ops = {
     .timer_done = host_timer_done,
 };
 
-/* Fires what was due and set before it began; the rest is the next turn's. */
+/* Fires the timers that were due and set before this call; others wait for the next turn. */
 static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
 {
     struct host_loop *h = ctx;
@@ -186,7 +186,7 @@ static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
     h->tick_at = USEC_NEVER;
     while (h->n > 0 && h->heap[0]->at <= now && h->heap[0]->seq < seq_end) {
         struct loop_timer *t = h->heap[0];
-        /* A timer set for a time long past is late since the turn that set it. */
+        /* A timer that was set for a past time counts as late only since the turn that set it. */
         usec_t since = MAX(t->at, h->now_before);
         h->stats.late_last = MAX(now - since, (usec_t)0);
         h->stats.late_max = MAX(h->stats.late_max, h->stats.late_last);

@@ -41,7 +41,7 @@ void outbound_call_fail(struct outbound_call *call, struct err *err)
     outbound_call_end(call);
 }
 
-/* Out of libcurl's hands; what has come stays. */
+/* Takes the transfer away from libcurl; the bytes received so far are kept. */
 static void call_stop(struct outbound_call *call)
 {
     if (call->is_mail) {
@@ -78,7 +78,7 @@ static void on_deadline(void *ctx)
     struct outbound_call *call = ctx;
     struct err err = { 0 };
     if (call->is_mail && outbound_mail_decided(call)) {
-        outbound_call_end(call); /* only the farewell is missing */
+        outbound_call_end(call); /* only the answer to QUIT is missing */
         return;
     }
     const char *where =
@@ -327,7 +327,7 @@ static void http_start(struct outbound_call *call)
     call->attached = true;
 }
 
-/* libcurl is through with a request, one way or the other. */
+/* libcurl has finished a request, with or without success. */
 static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
 {
     char *private = NULL;

@@ -7,8 +7,8 @@
  * time runs meanwhile. Nothing is called back from inside outbound_http, outbound_mail or libcurl.
  * Handles may be cancelled at any time, also from inside a callback.
  *
- * Of a mail libcurl makes the connection, up to the login; the transaction itself is smtp.h's,
- * because libcurl would wait for the answer to QUIT in place and hold up the loop.
+ * For a mail, libcurl connects and logs in; smtp.h does the transaction itself, because libcurl
+ * would block the loop while it waits for the answer to QUIT.
  */
 #pragma once
 

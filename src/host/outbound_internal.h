@@ -1,5 +1,5 @@
 /*
- * outbound_internal: what the two halves of the wire, requests and mails, share.
+ * outbound_internal: what outbound.c (HTTP requests) and outbound_mail.c (mails) share.
  */
 #pragma once
 
@@ -13,19 +13,19 @@
 struct event;
 
 struct host_outbound {
-    struct outbound door; /* first: the door is the wire */
+    struct outbound door; /* first, so that a door can be cast to its host_outbound */
     struct loop *loop;    /* borrowed: from whoever made it */
     struct arena memory;
     struct host_outbound_config config;
     struct curl_loop *multi; /* of requests; each mail has its own */
     struct list queue;
-    struct list flying; /* answered and not yet told included */
+    struct list flying; /* sent; also answered, but not delivered yet */
     struct list ready;
     uint32_t queued;
     uint32_t in_flight;
     struct loop_timer pump;
     bool pumping;
-    bool freed; /* from inside a callback: the pump ends it */
+    bool freed; /* freed from inside a callback: on_pump frees the memory */
 };
 
 enum outbound_state {
@@ -34,13 +34,13 @@ enum outbound_state {
     OUTBOUND_OVER, /* its end waits for delivery */
 };
 
-/* The part of a mail that comes after libcurl. */
+/* The state of a mail once libcurl has made its connection. */
 struct outbound_mail_state {
     struct curl_loop *multi;
-    bool talking; /* the connection is made, and ours */
+    bool talking; /* the connection is made, and smtp.h speaks on it */
     struct event *event;
-    short watched; /* for what */
-    bool greeted;  /* capabilities are of the newest EHLO */
+    short watched; /* the events that `event` waits for */
+    bool greeted;  /* the capabilities below are from the newest EHLO */
     bool eight_bit;
     bool utf8;
     bool logged_in;
@@ -65,7 +65,7 @@ struct outbound_call {
     struct str peer; /* whom messages name: "https://host:port" */
     outbound_on_reply on_reply;
     void *ctx;
-    struct loop_timer timer; /* deadline, or the end of a farewell */
+    struct loop_timer timer; /* deadline, or how long the answer to QUIT may take */
     usec_t timeout;
     CURL *easy;
     struct buf reply;
@@ -76,18 +76,18 @@ struct outbound_call {
     char detail[CURL_ERROR_SIZE];
 };
 
-/* Puts the call's end before its reader. */
+/* Ends the call: its reply is delivered in the next turn. */
 void outbound_call_end(struct outbound_call *call);
 /* The same with an error; it names the peer. */
 void outbound_call_fail(struct outbound_call *call, struct err *err);
 /* Sets what requests and mails share. */
 void outbound_call_prepare(struct outbound_call *call);
 
-/* Checks, before it takes its turn. */
+/* Checks the mail before it is queued. */
 NODISCARD
 int outbound_mail_check(struct outbound_call *call, struct err *err);
 void outbound_mail_start(struct outbound_call *call);
-/* The time is up while the mail is under way: true when its fate is decided already. */
+/* The deadline has passed. True when the server has accepted or refused the mail already. */
 bool outbound_mail_decided(struct outbound_call *call);
 /* Leaves libcurl and the loop. Accepts what was never started. */
 void outbound_mail_stop(struct outbound_call *call);

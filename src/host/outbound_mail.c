@@ -7,7 +7,7 @@
 #include "host/curl_endpoint.h"
 #include "host/loop.h"
 
-#define QUIT_MAX SECONDS(1) /* a server that has the mail may take that long to say goodbye */
+#define QUIT_MAX SECONDS(1) /* the mail is accepted; how long the answer to QUIT is waited for */
 #define READ_BYTES 4096
 
 /* Go's net/smtp sends a password in clear to these only. */
@@ -71,7 +71,7 @@ void outbound_mail_stop(struct outbound_call *call)
         event_free(STEAL(l->event)); /* before its descriptor is closed */
     }
     if (call->attached) {
-        curl_loop_remove(l->multi, call->easy); /* closes the connection, without a word */
+        curl_loop_remove(l->multi, call->easy); /* closes the connection without QUIT */
         call->attached = false;
     }
     curl_loop_free(STEAL(l->multi));
@@ -162,7 +162,7 @@ static void mail_talk(struct outbound_call *call)
     if (s->status != 0 && call->status == 0) {
         call->status = s->status;
         buf_add(&call->reply, buf_str(&s->text));
-        /* What is decided is decided, however the farewell goes. */
+        /* The server has accepted or refused the mail already; a failing QUIT changes nothing. */
         loop_timer_set(&call->timer,
                        MIN(call->timer.at, loop_now(call->outbound->loop) + QUIT_MAX));
     }

@@ -5,9 +5,9 @@
  * libcurl takes PEM, parses it anew for each connection and keeps what it made for as long as that.
  * Some 15 KiB of every idle connection would be certificates and keys that no connection needs any
  * more once it stands. So they are kept in their binary form, parsed when a handshake asks for
- * them, and dropped behind it. The PEM can be wiped as soon as the identity is made; the binary
- * form of the key is wiped with the identity. It cannot go before, since any moment may need
- * another connection.
+ * them, and dropped after it. The PEM can be wiped as soon as the identity is made. The binary form
+ * of the key is wiped with the identity and not earlier, because a new connection may need it at
+ * any time.
  */
 #pragma once
 

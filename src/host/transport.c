@@ -13,7 +13,7 @@ static void transport_wake(struct transport *t)
     loop_timer_pull(&t->pump, loop_now(t->loop));
 }
 
-/* Puts an exchange's end before its reader; it leaves the queue or the multi. */
+/* Ends a request: it leaves the queue or libcurl, and its reply is delivered in the next turn. */
 static void transport_request_end(struct transport_request *x)
 {
     list_del(&x->link);
@@ -178,7 +178,7 @@ static const struct api_ops transport_ops = {
     .watch_stop = transport_watch_stop,
 };
 
-/* libcurl is through with a transfer, one way or the other. */
+/* libcurl has finished a transfer, with or without success. */
 static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
 {
     char *private = NULL;
@@ -268,7 +268,7 @@ static void transport_start_all(struct transport *t)
     while (!list_empty(&t->watch_queue) && t->stats.watches < t->limits.watches_max) {
         if (!transport_start(t,
                              CONTAINER_OF(t->watch_queue.next, struct transport_request, link))) {
-            return; /* what a plugin holds up is held up for all */
+            return; /* while a credential plugin runs, no request can be sent */
         }
     }
     while (!list_empty(&t->queue) && t->stats.in_flight < t->limits.requests_max) {
@@ -516,7 +516,7 @@ static void drop_all(struct list *head)
     }
 }
 
-/* Nobody is called any more; what a running callback still holds goes when it returns. */
+/* No callback is called any more; memory that a running callback uses is freed after it. */
 static void transport_drop(struct transport *t)
 {
     t->freed = true;

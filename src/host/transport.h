@@ -64,7 +64,7 @@ struct api *transport_new(struct loop *loop, const struct cluster_access *access
  * does not know whose key OpenSSL was given. The price is a handshake a request.
  *
  * A watch that rests costs some 55 to 60 KiB, nearly all of it OpenSSL's and libcurl's: buffers are
- * given back between the lines, certificates and keys behind the handshake (identity.h). */
+ * given back between the lines, certificates and keys after the handshake (tls_identity.h). */
 struct transport_group;
 struct transport_group *transport_group_new(struct loop *loop);
 /* Its transports have ended before, and no callback of theirs runs. Accepts NULL. */

@@ -103,7 +103,7 @@ static CURLcode curl_on_tls(CURL *easy UNUSED, void *ssl_ctx, void *ctx)
     return CURLE_OK;
 }
 
-/* What is different for one of many. */
+/* Settings of a transport that belongs to a group. */
 static void slot_prepare_frugal(struct transport *t, CURL *easy)
 {
     const long yes = 1;

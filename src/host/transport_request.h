@@ -1,9 +1,9 @@
 /*
- * transport_request: one request or watch on its way, inside the transport; and the reusable half
- * of it that libcurl needs.
+ * transport_request: one request or watch inside the transport, and the reusable slot by which
+ * libcurl carries it.
  *
- * An exchange is small, because thousands may wait. What is large (libcurl's handle, buffers) is a
- * slot, of which there are as many as may be in flight; slots are used again.
+ * A transport_request is small, because thousands may wait. What is large (libcurl's handle,
+ * buffers) is in a slot; there are only as many slots as requests in flight, and they are reused.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct slot {
     CURL *easy;
     struct arena memory; /* URL and headers of the request it carries */
     struct buf reply;
-    struct transport_request *request; /* borrowed: the one it carries */
+    struct transport_request *request; /* borrowed: the request that the slot carries */
     struct credential *credential;
     char detail[CURL_ERROR_SIZE];
 };
@@ -73,7 +73,7 @@ struct transport_request {
 };
 
 struct transport {
-    struct api door;   /* first: the door is the transport */
+    struct api door;   /* first, so that an api can be cast to its transport */
     struct loop *loop; /* borrowed: from whoever made it */
     const struct cluster_access *access;
     struct curl_endpoint endpoint;
@@ -94,7 +94,7 @@ struct transport {
     struct list slots; /* free */
     struct loop_timer pump;
     bool pumping;
-    bool freed; /* from inside a callback: the pump ends it */
+    bool freed; /* freed from inside a callback: on_pump frees the memory */
 };
 
 struct transport_group {
@@ -110,5 +110,5 @@ void slot_give(struct transport *t, struct slot *s);
 void slot_free(struct slot *s);
 /* Gives back what an open watch needs only while bytes come. */
 void slot_rest(struct slot *s);
-/* Sets URL, verb, headers and body for its exchange. */
+/* Sets URL, verb, headers and body for its request. */
 void slot_load(struct slot *s, const struct transport_request *x);

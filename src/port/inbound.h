@@ -1,6 +1,6 @@
 /*
- * inbound: the inward side of the network door: what an HTTP server hands to whoever answers, and
- * how the answer goes out.
+ * inbound: the door for requests that come to us: what an HTTP server gives to a handler, and how
+ * the handler answers.
  *
  * A handler answers at once with inbound_reply, or keeps the exchange and streams (server-sent
  * events, a watch). An exchange that is streaming ends by inbound_end, or when the peer goes away:

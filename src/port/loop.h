@@ -77,7 +77,7 @@ static inline void loop_timer_stop(struct loop_timer *t)
     }
 }
 
-/* Arms only if that makes it fire earlier than it would. */
+/* Arms the timer for `at` unless it fires earlier already. */
 static inline void loop_timer_pull(struct loop_timer *t, usec_t at)
 {
     if (!t->armed || at < t->at) {
