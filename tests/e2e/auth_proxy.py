@@ -1,7 +1,7 @@
-"""auth_proxy: a door in front of an API server that knows who goes through it.
+"""auth_proxy: a proxy in front of an API server that knows who asks.
 
 It serves HTTPS with a certificate of its own and passes every request on as the administrator. A test sees what was asked, and
-by whom; it can ask for a password, answer in the server's place, put up another certificate, or close the door.
+by whom; it can ask for a password, answer in the server's place, put up another certificate, or stop listening.
 """
 
 import base64
@@ -44,8 +44,8 @@ def refusal(status):
     return head.encode() + body
 
 
-class Gate:
-    def __init__(self, access, folder, token=None, name="gate"):
+class AuthProxy:
+    def __init__(self, access, folder, token=None, name="auth-proxy"):
         self.access, self.folder, self.name = access, folder, name
         self.token = token  # what one must show; None: nothing
         self.answer = lambda request: None  # a status: the request goes no further

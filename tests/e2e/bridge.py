@@ -14,7 +14,7 @@ import pytest
 from backend import Sandbox, Workload
 from capi import (APPROVE_DELETION, DATA, ENABLED, HOOK, LAB, MAINTENANCE, PAUSED, PRE_DRAIN, PRE_TERMINATE, STATE, Management,
                   Objects, Ref, StandIn)
-from auth_proxy import Gate
+from auth_proxy import AuthProxy
 from process import Bridge
 from wait import wait_for
 
@@ -22,7 +22,7 @@ HOLD = PRE_DRAIN + "e2e"  # somebody else's, which keeps a Machine before its dr
 STAY = PRE_TERMINATE + "e2e"  # and after it
 
 
-class Bed:
+class BridgeClusters:
     """`management`, and workload clusters by their names; on the cluster with the manager of Cluster API. The one that is
     called live has kubelets: it is the cluster that all suites share."""
 
@@ -167,13 +167,13 @@ class Pair:
         wait_for(lambda: self.node_labels().get(key) == value, f"{self.node} has {key}={value}")
 
 
-class Yard:
+class BridgeEnv:
     """What one case makes; it goes with the case."""
 
-    def __init__(self, bed, unique, folder, management=None):
-        self.bed, self.unique, self.folder = bed, unique, folder
-        self.management = management or bed.management
-        self.made, self.clusters, self.gates, self.others = [], [], [], []
+    def __init__(self, bridge_clusters, unique, folder, management=None):
+        self.bridge_clusters, self.unique, self.folder = bridge_clusters, unique, folder
+        self.management = management or bridge_clusters.management
+        self.made, self.clusters, self.auth_proxies, self.others = [], [], [], []
 
     def space(self):
         return self.management.space(self.unique)
@@ -181,25 +181,25 @@ class Yard:
     def cluster(self, kubeconfig=None, space="default", name=None, workload="one", external=True):
         """One of the case's own; its kubeconfig is the workload's own unless told."""
         if kubeconfig is None:
-            kubeconfig = text_of(self.bed.servers[workload].kubeconfig)
+            kubeconfig = text_of(self.bridge_clusters.servers[workload].kubeconfig)
         ref = self.management.cluster(space, name or f"{self.unique}-c{len(self.clusters)}", kubeconfig, external)
         self.clusters.append(ref)
         return ref
 
-    def gate(self, workload="one", token=None):
+    def auth_proxy(self, workload="one", token=None):
         """A door to a workload cluster (or to `management`) that counts."""
-        gate = Gate(self.bed.servers[workload].access, self.folder, token, f"gate{len(self.gates)}")
-        self.gates.append(gate)
-        return gate
+        auth_proxy = AuthProxy(self.bridge_clusters.servers[workload].access, self.folder, token, f"auth-proxy{len(self.auth_proxies)}")
+        self.auth_proxies.append(auth_proxy)
+        return auth_proxy
 
     def pair(self, cluster=None, workload="one", state="operational", enabled=True, node=True, provider=None, labels=None,
              annotations=None, wait=True, **machine):
         """A Machine and its Node, which says that an engine looks after it, unless `state` is None. `node` False: there is
         none yet. `wait`: until the Machine names it."""
-        cluster = cluster or self.bed.clusters[workload]
+        cluster = cluster or self.bridge_clusters.clusters[workload]
         name = f"{self.unique}-m{len(self.made)}"
         provider = provider or f"lab://{cluster.space}/{cluster.name}/{name}"
-        pair = Pair(self.management, self.bed.workloads[workload], Ref(cluster.space, name), name)
+        pair = Pair(self.management, self.bridge_clusters.workloads[workload], Ref(cluster.space, name), name)
         self.made.append(pair)
         if node:
             self.add_node(pair, provider, state)
@@ -247,26 +247,26 @@ class Yard:
             self.management.delete("Cluster", *ref)
         for kind, space, name in self.others:
             self.management.delete(kind, space, name)
-        for gate in self.gates:
-            gate.__exit__()
+        for auth_proxy in self.auth_proxies:
+            auth_proxy.__exit__()
 
 
-@pytest.fixture(name="yard")
-def fixture_yard(bed, unique, tmp_path):
-    yard = Yard(bed, unique, tmp_path)
-    yield yard
-    yard.clean()
+@pytest.fixture(name="bridge_env")
+def fixture_bridge_env(bridge_clusters, unique, tmp_path):
+    bridge_env = BridgeEnv(bridge_clusters, unique, tmp_path)
+    yield bridge_env
+    bridge_env.clean()
 
 
 @pytest.fixture(name="serve")
-def fixture_serve(bed, unique, tmp_path):
+def fixture_serve(bridge_clusters, unique, tmp_path):
     """serve(flag…, lease=…): a bridge that is ready, ended in order after the test. Its Lease is its own, unless told."""
     running = []
 
     def run(*flags, kubeconfig=None, lease=None, ready=True):
         name = f"bridge{len(running)}"
-        lease = bed.management.space(lease or f"{unique}-{name}")
-        bridge = Bridge(kubeconfig or bed.home.kubeconfig, str(tmp_path / name), name, ["--lease-namespace", lease, *flags])
+        lease = bridge_clusters.management.space(lease or f"{unique}-{name}")
+        bridge = Bridge(kubeconfig or bridge_clusters.home.kubeconfig, str(tmp_path / name), name, ["--lease-namespace", lease, *flags])
         running.append(bridge)
         return bridge.wait_ready() if ready else bridge
 
@@ -291,9 +291,9 @@ def end_all(running):
 def module_bridge(*flags):
     """A fixture: one bridge for all cases of a module, which all namespaces are served by."""
     @pytest.fixture(scope="module", name="bridge", autouse=True)
-    def fixture(bed, tmp_path_factory):
+    def fixture(bridge_clusters, tmp_path_factory):
         folder = str(tmp_path_factory.mktemp("bridge"))
-        with Bridge(bed.home.kubeconfig, folder, flags=["--lease-namespace", "default", *flags]) as bridge:
+        with Bridge(bridge_clusters.home.kubeconfig, folder, flags=["--lease-namespace", "default", *flags]) as bridge:
             bridge.wait_ready()
             wait_for(lambda: leads(bridge), "it leads")
             yield bridge

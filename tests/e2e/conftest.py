@@ -10,7 +10,7 @@ import pytest
 
 import share
 from backend import Cluster, Sandbox
-from bridge import Bed
+from bridge import BridgeClusters
 from process import Controller
 from wait import wait_for
 
@@ -93,9 +93,9 @@ def backend(backend_name, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def bed(backend, tmp_path_factory):
+def bridge_clusters(backend, tmp_path_factory):
     """Management and workload clusters, which the suites about the bridge share."""
-    with Bed(backend, str(tmp_path_factory.mktemp("bed"))) as started:
+    with BridgeClusters(backend, str(tmp_path_factory.mktemp("bridge-clusters"))) as started:
         yield started
 
 

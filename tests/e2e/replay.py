@@ -159,7 +159,7 @@ def cut_down(expected, actual):
     return actual
 
 
-class Player:
+class Replay:
     """Plays one case at a time against the server of an Access."""
 
     def __init__(self, access):

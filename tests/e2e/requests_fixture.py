@@ -46,17 +46,17 @@ def fixture_serve(backend, tmp_path):
             controller.end()
 
 
-class Scene:
+class RequestsEnv:
     """Some nodes with a label of their own, and requests for them."""
 
     def __init__(self, client, objects, make_node, unique):
         self.client, self.objects, self.make_node, self.unique = client, objects, make_node, unique
 
     def nodes(self, count, **labels):
-        return [self.make_node(f"{self.unique}-n{i}", {"scene": self.unique, **labels}) for i in range(count)]
+        return [self.make_node(f"{self.unique}-n{i}", {"case": self.unique, **labels}) for i in range(count)]
 
     def limit(self, name="", **spec):
-        spec = {"type": "node", "selector": {"matchLabels": {"scene": self.unique}}, **spec}
+        spec = {"type": "node", "selector": {"matchLabels": {"case": self.unique}}, **spec}
         status, answer = self.objects.create(LIMITS, self.unique + name, spec)
         assert status == 201, answer
         return self.unique + name
@@ -123,6 +123,6 @@ class Scene:
         return [r["metadata"]["uid"] for r in answer["items"] if r["metadata"]["name"].startswith(self.unique)]
 
 
-@pytest.fixture(name="scene")
-def fixture_scene(client, objects, make_node, unique):
-    return Scene(client, objects, make_node, unique)
+@pytest.fixture(name="requests_env")
+def fixture_requests_env(client, objects, make_node, unique):
+    return RequestsEnv(client, objects, make_node, unique)

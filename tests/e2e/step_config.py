@@ -6,7 +6,7 @@ DUE, APPROVED = "e2e.example.com/due", "e2e.example.com/approved"
 PROFILE, STATE = "cloud.sap/maintenance-profile", "cloud.sap/maintenance-state"
 
 
-def recipe(**changes):
+def step_config(**changes):
     """As YAML text; `changes` replace whole top-level keys."""
     return yaml.safe_dump({
         "intervals": {"requeue": "60s"},

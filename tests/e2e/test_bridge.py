@@ -3,17 +3,17 @@
 test_bridge_old.py runs these cases against a server that knows v1beta1 alone.
 """
 
-from bridge import HOLD, STAY, fixture_yard, module_bridge
+from bridge import HOLD, STAY, fixture_bridge_env, module_bridge
 from capi import (APPROVE_DELETION, APPROVE_MAINTENANCE, DELETED, ENABLED, HOOK_VALUE, MAINTAINED, MAINTENANCE, STATE, status_of)
 from wait import holds_for, wait_for
 
 fixture_bridge = module_bridge()
 
 
-def test_nothing_is_attached_before_an_engine_looks_after_the_node(yard):
+def test_nothing_is_attached_before_an_engine_looks_after_the_node(bridge_env):
     """1 and 2."""
-    pair = yard.pair(state=None, annotations={HOLD: "e2e"})
-    witness = yard.pair()
+    pair = bridge_env.pair(state=None, annotations={HOLD: "e2e"})
+    witness = bridge_env.pair()
     witness.wait_hook()
     pair.delete()
     witness.delete()
@@ -21,17 +21,17 @@ def test_nothing_is_attached_before_an_engine_looks_after_the_node(yard):
     holds_for(lambda: pair.hook() is None and DELETED not in pair.node_labels(), 0.5)
 
 
-def test_the_hook_has_the_value_of_the_original(yard):
+def test_the_hook_has_the_value_of_the_original(bridge_env):
     """4."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     assert pair.hook() == HOOK_VALUE
 
 
-def test_a_node_that_gets_an_engine_protects_its_machine(yard):
+def test_a_node_that_gets_an_engine_protects_its_machine(bridge_env):
     """10."""
-    pair = yard.pair(state=None)
-    witness = yard.pair()
+    pair = bridge_env.pair(state=None)
+    witness = bridge_env.pair()
     witness.wait_hook()
     assert pair.hook() is None
     pair.mark_node({STATE: "operational"})
@@ -43,9 +43,9 @@ def test_a_node_that_gets_an_engine_protects_its_machine(yard):
     pair.wait_free()
 
 
-def test_a_deletion_is_told_to_the_node_held_and_approved(yard):
+def test_a_deletion_is_told_to_the_node_held_and_approved(bridge_env):
     """3, 5 and 11."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     assert DELETED not in pair.node_labels()
     pair.delete()
@@ -58,9 +58,9 @@ def test_a_deletion_is_told_to_the_node_held_and_approved(yard):
     wait_for(lambda: not pair.node_labels(), "the Node is gone, too")
 
 
-def test_approvals_are_the_engines_and_stay(yard):
+def test_approvals_are_the_engines_and_stay(bridge_env):
     """The labels of the engine are never ours to give or to change."""
-    pair = yard.pair(annotations={STAY: "e2e"})
+    pair = bridge_env.pair(annotations={STAY: "e2e"})
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
@@ -70,8 +70,8 @@ def test_approvals_are_the_engines_and_stay(yard):
     assert (labels[APPROVE_DELETION], labels[STATE]) == ("true", "operational")
 
 
-def test_an_approval_with_another_value_is_none(yard):
-    pair = yard.pair()
+def test_an_approval_with_another_value_is_none(bridge_env):
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
@@ -82,9 +82,9 @@ def test_an_approval_with_another_value_is_none(yard):
     pair.wait_gone()
 
 
-def test_a_machine_that_is_not_enabled_any_more_is_free(yard):
+def test_a_machine_that_is_not_enabled_any_more_is_free(bridge_env):
     """6 and 12."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.mark({ENABLED: None})
     pair.wait_free()
@@ -92,18 +92,18 @@ def test_a_machine_that_is_not_enabled_any_more_is_free(yard):
     holds_for(lambda: pair.hook() is None, 0.3)
 
 
-def test_only_exactly_true_enables(yard):
-    pairs = [yard.pair(enabled=False, labels={ENABLED: value}, wait=False) for value in ("True", "yes", "")]
-    witness = yard.pair()
+def test_only_exactly_true_enables(bridge_env):
+    pairs = [bridge_env.pair(enabled=False, labels={ENABLED: value}, wait=False) for value in ("True", "yes", "")]
+    witness = bridge_env.pair()
     witness.wait_hook()
     holds_for(lambda: not any(pair.hook() for pair in pairs), 0.3)
     pairs[0].mark({ENABLED: "true"})
     pairs[0].wait_hook()
 
 
-def test_a_maintenance_is_told_to_the_node_and_taken_back(yard):
+def test_a_maintenance_is_told_to_the_node_and_taken_back(bridge_env):
     """7 and 9; another value is as none."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
@@ -117,9 +117,9 @@ def test_a_maintenance_is_told_to_the_node_and_taken_back(yard):
     assert pair.maintenance() == "whatever"
 
 
-def test_an_approved_maintenance_comes_back(yard):
+def test_an_approved_maintenance_comes_back(bridge_env):
     """8; it stays until the label goes, whatever becomes of the approval."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
@@ -134,8 +134,8 @@ def test_an_approved_maintenance_comes_back(yard):
     holds_for(lambda: pair.maintenance() is None and pair.hook() == HOOK_VALUE, 0.3)
 
 
-def test_an_engine_that_leaves_takes_requests_with_it_and_no_label_of_the_machine(yard):
-    pair = yard.pair()
+def test_an_engine_that_leaves_takes_requests_with_it_and_no_label_of_the_machine(bridge_env):
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
@@ -145,35 +145,35 @@ def test_an_engine_that_leaves_takes_requests_with_it_and_no_label_of_the_machin
     assert pair.labels()[MAINTENANCE] == "requested"
 
 
-def test_a_machine_without_a_node_is_not_held(yard):
-    pair = yard.pair(node=False)
-    witness = yard.pair()
+def test_a_machine_without_a_node_is_not_held(bridge_env):
+    pair = bridge_env.pair(node=False)
+    witness = bridge_env.pair()
     witness.wait_hook()
     assert pair.hook() is None
     pair.delete()
     pair.wait_gone()
 
 
-def test_a_node_that_comes_later_is_found(yard):
-    pair = yard.pair(node=False)
-    witness = yard.pair()
+def test_a_node_that_comes_later_is_found(bridge_env):
+    pair = bridge_env.pair(node=False)
+    witness = bridge_env.pair()
     witness.wait_hook()
-    yard.add_node(pair, f"lab://{pair.machine.space}/one/{pair.machine.name}")
+    bridge_env.add_node(pair, f"lab://{pair.machine.space}/one/{pair.machine.name}")
     wait_for(lambda: pair.named() == pair.node, "the Machine has its Node")
     pair.wait_hook()
 
 
-def test_what_goes_on_is_written_at_the_machine(yard):
+def test_what_goes_on_is_written_at_the_machine(bridge_env):
     """A machine that is merely protected needs no word; one that waits says since when, and why."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
-    assert status_of(yard.management, pair.machine) == {}
+    assert status_of(bridge_env.management, pair.machine) == {}
     pair.ask("requested")
-    first = wait_for(lambda: status_of(yard.management, pair.machine), "it says what it does")
+    first = wait_for(lambda: status_of(bridge_env.management, pair.machine), "it says what it does")
     assert set(first) == {"phase", "reason", "since"}, first
     pair.delete()
     pair.wait_node(DELETED)
-    then = wait_for(lambda: (s := status_of(yard.management, pair.machine))["phase"] != first["phase"] and s, "it says more")
+    then = wait_for(lambda: (s := status_of(bridge_env.management, pair.machine))["phase"] != first["phase"] and s, "it says more")
     assert then["since"] >= first["since"]
     for reason in ("HookAttached", "NodeRequestDelivered"):
         pair.wait_event(reason)

@@ -7,13 +7,13 @@ import subprocess
 import kubernetes
 import pytest
 
-from bridge import STAY, Yard, fixture_yard, leads
+from bridge import STAY, BridgeEnv, fixture_bridge_env, leads
 from capi import APPROVE_DELETION, CAPI, DELETED, EXCLUDE, HOOK_VALUE, MAINTAINED, RULES
 from contract import PROFILE
-from auth_proxy import Gate
+from auth_proxy import AuthProxy
 from objects import budget, pod
 from process import Bridge, Controller, drydock
-from requests_fixture import fixture_installed, fixture_objects, fixture_scene
+from requests_fixture import fixture_installed, fixture_objects, fixture_requests_env
 from test_bridge_engine import ENGINE
 from wait import holds_for, wait_for
 
@@ -135,27 +135,27 @@ def wait_shown(pair, rules, asked=True):
 
 
 class Stage:
-    """A Cluster behind a gate, and its rules."""
+    """A Cluster behind an auth_proxy, and its rules."""
 
-    def __init__(self, yard):
-        self.yard, self.gate, self.space = yard, yard.gate("live"), yard.space()
-        self.cluster = yard.cluster(self.gate.kubeconfig(), space=self.space)
-        yard.management.mark("Cluster", *self.cluster, {"stage": "test"})
+    def __init__(self, bridge_env):
+        self.bridge_env, self.auth_proxy, self.space = bridge_env, bridge_env.auth_proxy("live"), bridge_env.space()
+        self.cluster = bridge_env.cluster(self.auth_proxy.kubeconfig(), space=self.space)
+        bridge_env.management.mark("Cluster", *self.cluster, {"stage": "test"})
         for name, behavior, order, of in SCRIPT:
-            yard.rule(name, behavior, order, **of)
+            bridge_env.rule(name, behavior, order, **of)
 
     def evictions(self, namespace):
         """The pods that Cluster API has had evicted, in its order. Whoever drains for us does not come through here."""
-        paths = [r.path.split("?")[0].split("/") for r in self.gate.requests if r.method == "POST"]
+        paths = [r.path.split("?")[0].split("/") for r in self.auth_proxy.requests if r.method == "POST"]
         return [path[-2] for path in paths if path[-1] == "eviction" and namespace in path]
 
 
 @pytest.fixture(scope="module", name="stage")
-def fixture_stage(bed, tmp_path_factory):
+def fixture_stage(bridge_clusters, tmp_path_factory):
     folder = tmp_path_factory.mktemp("rules")
-    stage = Stage(Yard(bed, "rules" + folder.parent.name.rsplit("-", 1)[-1], folder))
+    stage = Stage(BridgeEnv(bridge_clusters, "rules" + folder.parent.name.rsplit("-", 1)[-1], folder))
     yield stage
-    stage.yard.clean()
+    stage.bridge_env.clean()
 
 
 @pytest.fixture(scope="module", name="comparison", autouse=True)
@@ -164,7 +164,7 @@ def fixture_comparison(stage, backend, client):
     if backend.name != "cluster":
         yield None
         return
-    pair = stage.yard.pair(stage.cluster, workload="live", enabled=False, labels={"os": "linux"}, annotations={STAY: "e2e"})
+    pair = stage.bridge_env.pair(stage.cluster, workload="live", enabled=False, labels={"os": "linux"}, annotations={STAY: "e2e"})
     namespace = f"{stage.space}-alone"
     client.core.create_namespace({"metadata": {"name": namespace}})
     wait_for(lambda: client.core.read_namespaced_service_account("default", namespace), "the namespace has its service account")
@@ -194,16 +194,16 @@ def fixture_engine(backend, fixture_installed, tmp_path_factory):
 
 
 @pytest.fixture(scope="module", name="bridge")
-def fixture_bridge(request, bed, tmp_path_factory):
-    """The bridge, for the way in which a case has its approvals; what it writes to Machines goes through `bridge.gate`."""
+def fixture_bridge(request, bridge_clusters, tmp_path_factory):
+    """The bridge, for the way in which a case has its approvals; what it writes to Machines goes through `bridge.auth_proxy`."""
     folder = tmp_path_factory.mktemp("bridge")
     flags = WAYS[getattr(request, "param", "profiles")]
-    with Gate(bed.home.access, folder) as gate:
-        with Bridge(gate.file(folder / "home"), str(folder), flags=["--lease-namespace", "default", *flags]) as bridge:
-            bridge.gate, bridge.way = gate, "requests" if flags else "profiles"
+    with AuthProxy(bridge_clusters.home.access, folder) as auth_proxy:
+        with Bridge(auth_proxy.file(folder / "home"), str(folder), flags=["--lease-namespace", "default", *flags]) as bridge:
+            bridge.auth_proxy, bridge.way = auth_proxy, "requests" if flags else "profiles"
             wait_for(lambda: leads(bridge.wait_ready()), "it leads")
             yield bridge
-        assert not [r for r in gate.requests if EXCLUDE.encode() in r.body], "Cluster API's own drain is never switched off"
+        assert not [r for r in auth_proxy.requests if EXCLUDE.encode() in r.body], "Cluster API's own drain is never switched off"
 
 
 both_ways = pytest.mark.parametrize("bridge", WAYS, indirect=True, scope="module")
@@ -211,15 +211,15 @@ one_way = pytest.mark.parametrize("bridge", ["profiles"], indirect=True, scope="
 
 
 @pytest.fixture(name="member")
-def fixture_member(yard, scene, bridge):
+def fixture_member(bridge_env, requests_env, bridge):
     """member(cluster): a Machine whose Node has a kubelet, and profiles or a limit that drain."""
     def make(cluster, **kwargs):
-        pair = yard.pair(cluster, workload="live", state=None, **kwargs)
+        pair = bridge_env.pair(cluster, workload="live", state=None, **kwargs)
         if bridge.way == "profiles":
             pair.mark_node({PROFILE: "capi-deletion--capi-maintenance"})
         else:
-            pair.mark_node({"scene": scene.unique})
-            scene.wait_limit(scene.limit(limit=100, drain={"evictUnmanaged": True}), population=1)
+            pair.mark_node({"case": requests_env.unique})
+            requests_env.wait_limit(requests_env.limit(limit=100, drain={"evictUnmanaged": True}), population=1)
         pair.wait_hook()
         return pair
     return make
@@ -275,12 +275,12 @@ INVALID = {"machines": [{"selector": {"matchExpressions": [{"key": "os", "operat
 
 
 @both_ways
-def test_rules_are_followed_as_they_change(yard, client, namespace, member, bridge):
+def test_rules_are_followed_as_they_change(bridge_env, client, namespace, member, bridge):
     """One that nobody understands stops the drain and is told of; mended it goes on, and is changed once more."""
-    space = yard.space()
-    cluster = yard.cluster(space=space, workload="live")
-    with yard.management.unchecked(space):
-        rule = wait_for(lambda: yard.rule("10-rule", "Drain", 5, **INVALID), "nobody refuses it")
+    space = bridge_env.space()
+    cluster = bridge_env.cluster(space=space, workload="live")
+    with bridge_env.management.unchecked(space):
+        rule = wait_for(lambda: bridge_env.rule("10-rule", "Drain", 5, **INVALID), "nobody refuses it")
         pair = member(cluster)
         for name in ("goes", "waits"):
             client.core.create_namespaced_pod(namespace, pod(name, node=pair.node))
@@ -295,11 +295,11 @@ def test_rules_are_followed_as_they_change(yard, client, namespace, member, brid
         blocked = wait_for(lambda: events(client, pair.node, "DrainBlocked"), "whoever drains says it, too")
         assert "10-rule" in blocked[0].message and "Resembles" in blocked[0].message
         holds_for(lambda: left() == {"goes", "waits"} and pair.hook() == HOOK_VALUE, 1, "nobody is evicted")
-        change(yard, rule, {"drain": {"behavior": "WaitCompleted", "order": None}, "machines": None, **pods_of("waits")})
+        change(bridge_env, rule, {"drain": {"behavior": "WaitCompleted", "order": None}, "machines": None, **pods_of("waits")})
         wait_shown(pair, [("10-rule", "WaitCompleted", 0)])
         wait_for(lambda: left() == {"waits"}, "the rest is drained")
         holds_for(lambda: left() == {"waits"} and pair.hook() == HOOK_VALUE, 0.5, "it is waited for")
-        change(yard, rule, {"drain": {"behavior": "Drain"}})
+        change(bridge_env, rule, {"drain": {"behavior": "Drain"}})
         pair.wait_gone()
         assert left() == set()
 
@@ -309,8 +309,8 @@ def events(client, node, reason):
             if e.involved_object.name == node and e.reason == reason]
 
 
-def change(yard, rule, spec):
-    assert yard.management.patch("MachineDrainRule", *rule, {"spec": spec})
+def change(bridge_env, rule, spec):
+    assert bridge_env.management.patch("MachineDrainRule", *rule, {"spec": spec})
 
 
 def explain(bridge, pair):
@@ -323,29 +323,29 @@ def explain(bridge, pair):
 
 
 @one_way
-def test_the_node_says_what_applies_to_its_machine(yard, bridge):
+def test_the_node_says_what_applies_to_its_machine(bridge_env, bridge):
     """Nobody drains here: it follows rules and labels, and whoever changes it finds it as it was."""
-    gate, space = yard.gate(), yard.space()
-    cluster = yard.cluster(gate.kubeconfig(), space=space)
-    pair, other = yard.pair(cluster), yard.pair(cluster)
+    auth_proxy, space = bridge_env.auth_proxy(), bridge_env.space()
+    cluster = bridge_env.cluster(auth_proxy.kubeconfig(), space=space)
+    pair, other = bridge_env.pair(cluster), bridge_env.pair(cluster)
     for each in (pair, other):
         each.wait_hook()
         assert shown(each) == (None, False)
     pair.ask("requested")
     wait_shown(pair, [])
-    rule = yard.rule("20-linux", "Skip", machines=[{"selector": having(os="linux")}])
+    rule = bridge_env.rule("20-linux", "Skip", machines=[{"selector": having(os="linux")}])
     pair.mark({"os": "linux"})
     wait_shown(pair, [("20-linux", "Skip", 0)])
-    yard.rule("10-test", "Drain", -3, machines=[{"selector": having(os="linux"), "clusterSelector": having(stage="test")}])
-    yard.management.mark("Cluster", *cluster, {"stage": "test"})
+    bridge_env.rule("10-test", "Drain", -3, machines=[{"selector": having(os="linux"), "clusterSelector": having(stage="test")}])
+    bridge_env.management.mark("Cluster", *cluster, {"stage": "test"})
     both = [("10-test", "Drain", -3), ("20-linux", "Skip", 0)]
     wait_shown(pair, both)
     for forged in ("[]", None, "nonsense", json.dumps([{"name": "10-test", "behavior": "Skip"}])):
         assert pair.mark_node(annotations={RULES: forged})
         wait_shown(pair, both)
-    yard.management.delete("MachineDrainRule", *rule)
+    bridge_env.management.delete("MachineDrainRule", *rule)
     wait_shown(pair, both[:1])
-    yard.management.mark("Cluster", *cluster, {"stage": None})
+    bridge_env.management.mark("Cluster", *cluster, {"stage": None})
     wait_shown(pair, [])
     pair.delete()
     pair.wait_node(DELETED)
@@ -354,14 +354,14 @@ def test_the_node_says_what_applies_to_its_machine(yard, bridge):
     assert shown(pair) == ([], True), "it is being deleted all the same"
     assert shown(other) == (None, False)
     # Whoever sees a request sees the rules: one patch brings both.
-    bodies = [json.loads(r.body)["metadata"] for r in gate.requests if r.method == "PATCH" and "drydock" in r.agent]
+    bodies = [json.loads(r.body)["metadata"] for r in auth_proxy.requests if r.method == "PATCH" and "drydock" in r.agent]
     asking = [meta for meta in bodies if meta.get("labels", {}).get(MAINTAINED) == "true"]
     assert asking and all(RULES in meta["annotations"] for meta in asking), bodies
 
 
 @one_way
-def test_rules_of_another_namespace_are_not_meant(yard, stage, bridge):
-    pair = yard.pair(labels={"os": "linux"})
+def test_rules_of_another_namespace_are_not_meant(bridge_env, stage, bridge):
+    pair = bridge_env.pair(labels={"os": "linux"})
     pair.wait_hook()
     pair.delete()
     wait_shown(pair, [])

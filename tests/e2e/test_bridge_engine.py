@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from bridge import fixture_yard, module_bridge
+from bridge import fixture_bridge_env, module_bridge
 from capi import APPROVE_DELETION, APPROVE_MAINTENANCE, DELETED, HOOK_VALUE, MAINTAINED, REBOOT, STATE
 from conftest import node_ready
 from contract import PROFILE
@@ -49,15 +49,15 @@ ENGINE = yaml.safe_dump({
 
 
 @pytest.fixture(name="cluster")
-def fixture_cluster(yard):
-    return yard.cluster(workload="live")
+def fixture_cluster(bridge_env):
+    return bridge_env.cluster(workload="live")
 
 
 @pytest.fixture(name="member")
-def fixture_member(yard, client, cluster):
+def fixture_member(bridge_env, client, cluster):
     """member(): a Machine whose Node has a kubelet and both profiles."""
     def make(**kwargs):
-        pair = yard.pair(cluster, workload="live", state=None, **kwargs)
+        pair = bridge_env.pair(cluster, workload="live", state=None, **kwargs)
         pair.mark_node({PROFILE: "capi-deletion--capi-maintenance"})
         wait_for(lambda: node_ready(client.core.read_node(pair.node)), "its kubelet is there")
         return pair
@@ -94,10 +94,10 @@ def test_a_machine_is_deleted_after_its_node_is_drained(client, namespace, launc
     assert not client.core.read_node(other.node).spec.unschedulable
 
 
-def test_a_maintenance_takes_its_turn_and_comes_back(yard, client, namespace, launch, member):
+def test_a_maintenance_takes_its_turn_and_comes_back(bridge_env, client, namespace, launch, member):
     """From the request to the host that is switched off, and back when the request is taken away."""
-    name = f"{yard.unique}-m0"
-    host = yard.host(consumer=name)
+    name = f"{bridge_env.unique}-m0"
+    host = bridge_env.host(consumer=name)
     pair = member(provider=f"metal3://default/{host['name']}/{name}")
     other = member()
     launch(ENGINE)
@@ -107,7 +107,7 @@ def test_a_maintenance_takes_its_turn_and_comes_back(yard, client, namespace, la
     wait_for(lambda: runs(client, namespace, "goes"), "the pod runs")
 
     def off():
-        return REBOOT in yard.management.annotations("BareMetalHost", "default", host["name"])
+        return REBOOT in bridge_env.management.annotations("BareMetalHost", "default", host["name"])
     for _ in range(2):  # the second time needs another approval, and gets it
         pair.ask("requested")
         pair.wait_maintenance("approved")

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from bridge import fixture_serve, fixture_yard, leads, text_of
+from bridge import fixture_serve, fixture_bridge_env, leads, text_of
 from capi import (APPROVE_MAINTENANCE, CAPI, DELETED, ENABLED, HOOK_VALUE, LEASE, MAINTAINED, OWN,
                   REBOOT)
 from process import Bridge, Port, drydock
@@ -16,45 +16,45 @@ from wait import holds_for, wait_for
 
 
 @pytest.fixture(name="alone")
-def fixture_alone(yard, serve):
+def fixture_alone(bridge_env, serve):
     """alone(flag…): a bridge for the namespace of the case, and a Cluster in it."""
     def run(*flags, cluster=None, **kwargs):
-        space = yard.space()
+        space = bridge_env.space()
         bridge = serve("--namespace", space, *flags, **kwargs)
-        return bridge, yard.cluster(cluster, space=space)
+        return bridge, bridge_env.cluster(cluster, space=space)
     return run
 
 
-def test_an_old_approval_counts_where_that_is_wanted(yard, alone):
+def test_an_old_approval_counts_where_that_is_wanted(bridge_env, alone):
     """B15: the rules of the original, to the letter."""
     _, cluster = alone("--strict-legacy-approval")
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     pair.approve()
     pair.wait_free()
     pair.delete()
     pair.wait_gone()
-    other = yard.pair(cluster)
+    other = bridge_env.pair(cluster)
     other.wait_hook()
     other.approve(APPROVE_MAINTENANCE)
     other.ask("requested")
     other.wait_maintenance("approved")
 
 
-def test_eager_protects_before_there_is_a_node(yard, alone):
+def test_eager_protects_before_there_is_a_node(bridge_env, alone):
     _, cluster = alone("--hook-mode", "eager")
-    pair = yard.pair(cluster, node=False)
+    pair = bridge_env.pair(cluster, node=False)
     pair.wait_hook()
     assert pair.hook() == HOOK_VALUE
-    other = yard.pair(cluster, state=None)
+    other = bridge_env.pair(cluster, state=None)
     other.wait_hook()
     other.mark({ENABLED: None})
     other.wait_free()
 
 
-def test_a_deletion_is_held_no_longer_than_told(yard, alone):
+def test_a_deletion_is_held_no_longer_than_told(bridge_env, alone):
     _, cluster = alone("--deletion-hold", "2s", "--clock-skew-tolerance", "0s")
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     pair.delete()
     pair.wait_gone()
@@ -62,10 +62,10 @@ def test_a_deletion_is_held_no_longer_than_told(yard, alone):
     assert pair.wait_event("HoldTimeOver")["type"] == "Warning"
 
 
-def test_a_machine_says_itself_how_long_it_is_held(yard, alone):
+def test_a_machine_says_itself_how_long_it_is_held(bridge_env, alone):
     _, cluster = alone("--clock-skew-tolerance", "0s")
-    pair = yard.pair(cluster, annotations={OWN + "deletion-hold-seconds": "2"})
-    other = yard.pair(cluster, annotations={OWN + "deletion-hold-seconds": "soon"})
+    pair = bridge_env.pair(cluster, annotations={OWN + "deletion-hold-seconds": "2"})
+    other = bridge_env.pair(cluster, annotations={OWN + "deletion-hold-seconds": "soon"})
     for each in (pair, other):
         each.wait_hook()
         each.delete()
@@ -73,21 +73,21 @@ def test_a_machine_says_itself_how_long_it_is_held(yard, alone):
     assert other.hook() == HOOK_VALUE
 
 
-def test_an_unreachable_cluster_holds_no_longer_than_told(yard, alone):
-    gate = yard.gate()
-    _, cluster = alone("--unreachable-timeout", "3s", "--clock-skew-tolerance", "0s", cluster=gate.kubeconfig())
-    pair = yard.pair(cluster)
+def test_an_unreachable_cluster_holds_no_longer_than_told(bridge_env, alone):
+    auth_proxy = bridge_env.auth_proxy()
+    _, cluster = alone("--unreachable-timeout", "3s", "--clock-skew-tolerance", "0s", cluster=auth_proxy.kubeconfig())
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
-    gate.shut()
+    auth_proxy.shut()
     pair.delete()
     pair.wait_free()
     assert pair.wait_event("ClusterUnreachable")["type"] == "Warning"
 
 
-def test_a_forged_approval_is_refused_where_that_is_wanted(yard, alone):
+def test_a_forged_approval_is_refused_where_that_is_wanted(bridge_env, alone):
     """B18."""
     _, cluster = alone("--refuse-forged-approval")
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     pair.ask("approved")
     pair.wait_event("ForgedApproval")
@@ -97,45 +97,45 @@ def test_a_forged_approval_is_refused_where_that_is_wanted(yard, alone):
     pair.wait_maintenance("approved")
 
 
-def test_only_machines_of_the_filter_are_looked_after(yard, alone):
+def test_only_machines_of_the_filter_are_looked_after(bridge_env, alone):
     label = CAPI + "watch-filter"
     _, cluster = alone("--watch-filter", "mine")
-    mine = yard.pair(cluster, labels={label: "mine"})
-    others = [yard.pair(cluster, labels={label: "yours"}), yard.pair(cluster)]
+    mine = bridge_env.pair(cluster, labels={label: "mine"})
+    others = [bridge_env.pair(cluster, labels={label: "yours"}), bridge_env.pair(cluster)]
     mine.wait_hook()
     holds_for(lambda: not any(pair.hook() for pair in others), 0.5)
 
 
-def test_only_objects_of_the_namespace_are_looked_after(yard, alone):
+def test_only_objects_of_the_namespace_are_looked_after(bridge_env, alone):
     _, cluster = alone()
-    elsewhere = yard.pair()
-    mine = yard.pair(cluster)
+    elsewhere = bridge_env.pair()
+    mine = bridge_env.pair(cluster)
     mine.wait_hook()
     holds_for(lambda: elsewhere.hook() is None, 0.5)
 
 
-def test_a_certificate_that_nobody_checks_where_that_is_wanted(yard, alone):
-    gate = yard.gate()
-    config = yaml.safe_load(gate.kubeconfig())
+def test_a_certificate_that_nobody_checks_where_that_is_wanted(bridge_env, alone):
+    auth_proxy = bridge_env.auth_proxy()
+    config = yaml.safe_load(auth_proxy.kubeconfig())
     del config["clusters"][0]["cluster"]["certificate-authority-data"]
     config["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
     _, cluster = alone("--allow-insecure-kubeconfig", cluster=yaml.safe_dump(config))
-    pair = yard.pair(cluster, wait=False)
-    yard.management.name_node(pair.machine, pair.node)
+    pair = bridge_env.pair(cluster, wait=False)
+    bridge_env.management.name_node(pair.machine, pair.node)
     pair.wait_hook()
-    assert gate.count() > 0
+    assert auth_proxy.count() > 0
 
 
 @pytest.mark.parametrize("flag, off", [("--metal3-require-enabled=false", True), ("--metal3-require-enabled=true", False)])
-def test_hosts_as_the_original_had_them(yard, alone, flag, off):
+def test_hosts_as_the_original_had_them(bridge_env, alone, flag, off):
     """B10 to the letter: whoever's label says approved."""
     _, cluster = alone("--enable-metal3-maintenance", flag)
-    host = yard.host(space=cluster.space)
-    pair = yard.pair(cluster, enabled=False, provider=f"metal3://{cluster.space}/{host['name']}/m")
+    host = bridge_env.host(space=cluster.space)
+    pair = bridge_env.pair(cluster, enabled=False, provider=f"metal3://{cluster.space}/{host['name']}/m")
     pair.ask("approved")
 
     def told():
-        return REBOOT in yard.management.annotations("BareMetalHost", cluster.space, host["name"])
+        return REBOOT in bridge_env.management.annotations("BareMetalHost", cluster.space, host["name"])
     if off:
         wait_for(told, "the host is to be switched off")
         pair.ask(None)
@@ -144,11 +144,11 @@ def test_hosts_as_the_original_had_them(yard, alone, flag, off):
         holds_for(lambda: not told(), 0.5)
 
 
-def test_a_host_waits_for_the_drain_where_that_is_wanted(yard, alone):
+def test_a_host_waits_for_the_drain_where_that_is_wanted(bridge_env, alone):
     _, cluster = alone("--enable-metal3-maintenance", "--metal3-require-drained")
-    name = f"{yard.unique}-m0"
-    host = yard.host(space=cluster.space, consumer=name)
-    pair = yard.pair(cluster, provider=f"metal3://{cluster.space}/{host['name']}/{name}")
+    name = f"{bridge_env.unique}-m0"
+    host = bridge_env.host(space=cluster.space, consumer=name)
+    pair = bridge_env.pair(cluster, provider=f"metal3://{cluster.space}/{host['name']}/{name}")
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
@@ -156,30 +156,30 @@ def test_a_host_waits_for_the_drain_where_that_is_wanted(yard, alone):
     pair.wait_maintenance("approved")
 
     def told():
-        return REBOOT in yard.management.annotations("BareMetalHost", cluster.space, host["name"])
+        return REBOOT in bridge_env.management.annotations("BareMetalHost", cluster.space, host["name"])
     holds_for(lambda: not told(), 0.5)
     pair.workload.patch("Node", None, pair.node, {"spec": {"unschedulable": True}})
     wait_for(told, "the host is to be switched off")
 
 
-def test_metrics_name_clusters_where_that_is_wanted(yard, alone):
+def test_metrics_name_clusters_where_that_is_wanted(bridge_env, alone):
     bridge, cluster = alone("--per-cluster-metrics")
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     assert [labels for (name, labels) in bridge.metrics() if name.startswith("drydock_bridge") and
             ("cluster", cluster.name) in labels]
 
 
-def test_a_role_that_was_widened_is_narrow_again(yard, alone):
+def test_a_role_that_was_widened_is_narrow_again(bridge_env, alone):
     """The rest of an account of its own is test_bridge_warrant.py's."""
-    workload, roles = yard.bed.workloads["two"], "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    workload, roles = bridge_env.bridge_clusters.workloads["two"], "/apis/rbac.authorization.k8s.io/v1/clusterroles"
     status, answer = workload.send("POST", roles, {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "drydock-bridge"},
         "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]})
     assert status in (201, 409), answer
     wait_for(lambda: workload.get("Namespace", None, "kube-system"), "the account has a place")
-    _, cluster = alone("--workload-rbac", "manage", cluster=text_of(yard.bed.servers["two"].kubeconfig))
-    pair = yard.pair(cluster, workload="two")
+    _, cluster = alone("--workload-rbac", "manage", cluster=text_of(bridge_env.bridge_clusters.servers["two"].kubeconfig))
+    pair = bridge_env.pair(cluster, workload="two")
     pair.wait_hook()
     rules = workload.send("GET", f"{roles}/drydock-bridge")[1]["rules"]
     assert [(r["apiGroups"], r["resources"], sorted(r["verbs"])) for r in rules] == [
@@ -189,11 +189,11 @@ def test_a_role_that_was_widened_is_narrow_again(yard, alone):
 # --- several of them ---
 
 
-def test_shards_share_the_clusters(yard, serve):
+def test_shards_share_the_clusters(bridge_env, serve):
     """Each has its Lease, and touches its own Machines alone."""
-    space = yard.space()
-    lease = yard.management.space(f"{yard.unique}-shards")
-    pairs = [yard.pair(yard.cluster(space=space), wait=False) for _ in range(6)]
+    space = bridge_env.space()
+    lease = bridge_env.management.space(f"{bridge_env.unique}-shards")
+    pairs = [bridge_env.pair(bridge_env.cluster(space=space), wait=False) for _ in range(6)]
     for pair in pairs:
         wait_for(pair.named, "it has its Node")
     first = serve("--namespace", space, "--shard", "0/2", lease=lease)
@@ -218,18 +218,18 @@ def test_shards_share_the_clusters(yard, serve):
             if pair not in ours:
                 pair.wait_node(DELETED)
         assert not any(DELETED in pair.node_labels() for pair in ours)
-    assert len(yard.management.list("Lease", lease)) == 2
+    assert len(bridge_env.management.list("Lease", lease)) == 2
 
 
-def test_one_of_two_replicas_acts_and_the_other_takes_over(yard, serve):
-    space = yard.space()
-    lease = yard.management.space(f"{yard.unique}-pair")
+def test_one_of_two_replicas_acts_and_the_other_takes_over(bridge_env, serve):
+    space = bridge_env.space()
+    lease = bridge_env.management.space(f"{bridge_env.unique}-pair")
     replicas = [serve("--namespace", space, lease=lease) for _ in range(2)]
     wait_for(lambda: any(leads(r) for r in replicas), "one leads")
     leader, other = replicas if leads(replicas[0]) else replicas[::-1]
-    assert yard.management.get("Lease", lease, LEASE)["spec"]["holderIdentity"]
-    cluster = yard.cluster(space=space)
-    pair = yard.pair(cluster)
+    assert bridge_env.management.get("Lease", lease, LEASE)["spec"]["holderIdentity"]
+    cluster = bridge_env.cluster(space=space)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     assert not leads(other) and other.metric("drydock_bridge_patches_total") == 0
     leader.stop()
@@ -243,9 +243,9 @@ def test_one_of_two_replicas_acts_and_the_other_takes_over(yard, serve):
 # --- what it is asked, and how it is asked wrongly ---
 
 
-def test_explain_tells_what_holds_a_machine(yard, alone):
+def test_explain_tells_what_holds_a_machine(bridge_env, alone):
     bridge, cluster = alone()
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
@@ -280,19 +280,19 @@ def test_a_kubeconfig_that_is_not_there_ends_it(tmp_path):
         assert "none" in bridge.log()
 
 
-def test_health_and_the_end(yard, serve):
+def test_health_and_the_end(bridge_env, serve):
     """It is alive before it can work, and ready when it knows the Machines."""
     with Port() as nobody:
-        path = yard.bed.home.access.variant(yard.folder / "nobody", {"server": f"https://127.0.0.1:{nobody.number}"})
+        path = bridge_env.bridge_clusters.home.access.variant(bridge_env.folder / "nobody", {"server": f"https://127.0.0.1:{nobody.number}"})
         bridge = serve(kubeconfig=path, ready=False)
         wait_for(lambda: bridge.health("/healthz")[0] == 200, "it lives")
         assert bridge.health("/readyz")[0] != 200
         bridge.stop()
-    bridge = serve("--namespace", yard.space())
+    bridge = serve("--namespace", bridge_env.space())
     assert bridge.health("/healthz")[0] == 200
     wait_for(lambda: leads(bridge), "it leads")
     bridge.stop()
-    assert not yard.management.get("Lease", f"{yard.unique}-bridge1", LEASE)["spec"].get("holderIdentity")
+    assert not bridge_env.management.get("Lease", f"{bridge_env.unique}-bridge1", LEASE)["spec"].get("holderIdentity")
 
 
 def test_help_names_every_flag():

@@ -6,13 +6,13 @@ import signal
 
 import pytest
 
-from bridge import fixture_serve, fixture_yard, leads
+from bridge import fixture_serve, fixture_bridge_env, leads
 from capi import APPROVE_MAINTENANCE, DELETED, ENABLED, HOOK_VALUE, MAINTAINED
 from wait import holds_for, wait_for
 
 
 @pytest.fixture(name="reborn")
-def fixture_reborn(yard, serve):
+def fixture_reborn(bridge_env, serve):
     """reborn(): kills the bridge of the case, if there is one, and starts another."""
     running = []
 
@@ -20,15 +20,15 @@ def fixture_reborn(yard, serve):
         if running:
             running[-1].send(signal.SIGKILL)
             running[-1].wait()
-        running.append(serve("--namespace", yard.space(), *flags))
+        running.append(serve("--namespace", bridge_env.space(), *flags))
         return running[-1]
     return run
 
 
-def test_a_killed_bridge_goes_on_where_it_was(yard, reborn):
+def test_a_killed_bridge_goes_on_where_it_was(bridge_env, reborn):
     """B5: after each step another one takes over, and nothing is released without a fact."""
     reborn()
-    pair, calm = (yard.pair(cluster) for cluster in [yard.cluster(space=yard.space())] * 2)
+    pair, calm = (bridge_env.pair(cluster) for cluster in [bridge_env.cluster(space=bridge_env.space())] * 2)
     for each in (pair, calm):
         each.wait_hook()
     reborn()
@@ -48,11 +48,11 @@ def test_a_killed_bridge_goes_on_where_it_was(yard, reborn):
     calm.wait_node(MAINTAINED, None)
 
 
-def test_a_bridge_that_is_killed_in_the_middle_of_its_work(yard, reborn):
+def test_a_bridge_that_is_killed_in_the_middle_of_its_work(bridge_env, reborn):
     """At no particular moment, while some Machines change."""
     bridge = reborn()
-    cluster = yard.cluster(space=yard.space())
-    pairs = [yard.pair(cluster, wait=False) for _ in range(8)]
+    cluster = bridge_env.cluster(space=bridge_env.space())
+    pairs = [bridge_env.pair(cluster, wait=False) for _ in range(8)]
     for pair in pairs:
         wait_for(pair.named, "it has its Node")
     for number, pair in enumerate(pairs):
@@ -66,11 +66,11 @@ def test_a_bridge_that_is_killed_in_the_middle_of_its_work(yard, reborn):
     assert bridge.alive()
 
 
-def test_changes_while_nobody_looked_are_caught_up_with(yard, reborn):
+def test_changes_while_nobody_looked_are_caught_up_with(bridge_env, reborn):
     """A Machine that was disabled, one that asks, one whose Node has lost its engine."""
     bridge = reborn()
-    cluster = yard.cluster(space=yard.space())
-    disabled, asking = yard.pair(cluster), yard.pair(cluster)
+    cluster = bridge_env.cluster(space=bridge_env.space())
+    disabled, asking = bridge_env.pair(cluster), bridge_env.pair(cluster)
     for pair in (disabled, asking):
         pair.wait_hook()
     disabled.ask("requested")
@@ -84,12 +84,12 @@ def test_changes_while_nobody_looked_are_caught_up_with(yard, reborn):
     disabled.wait_node(MAINTAINED, None)
 
 
-def test_nothing_is_written_when_nothing_changes(yard, serve, tmp_path):
+def test_nothing_is_written_when_nothing_changes(bridge_env, serve, tmp_path):
     """B29, as far as a test has time for it: what others do on the way is counted, and ours is nothing."""
-    home, gate = yard.gate("management"), yard.gate()
-    space = yard.space()
-    cluster = yard.cluster(gate.kubeconfig(), space=space)
-    pairs = [yard.pair(cluster, enabled=number % 2 == 0, wait=False) for number in range(12)]
+    home, auth_proxy = bridge_env.auth_proxy("management"), bridge_env.auth_proxy()
+    space = bridge_env.space()
+    cluster = bridge_env.cluster(auth_proxy.kubeconfig(), space=space)
+    pairs = [bridge_env.pair(cluster, enabled=number % 2 == 0, wait=False) for number in range(12)]
     bridge = serve("--namespace", space, "--enable-metal3-maintenance", kubeconfig=home.file(tmp_path / "home"))
     for number, pair in enumerate(pairs):
         wait_for(pair.named, "it has its Node")
@@ -98,15 +98,15 @@ def test_nothing_is_written_when_nothing_changes(yard, serve, tmp_path):
     seen = []
 
     def settled():
-        seen.append((home.count("PATCH"), gate.count("PATCH")))
+        seen.append((home.count("PATCH"), auth_proxy.count("PATCH")))
         return len(seen) > 30 and seen[-30] == seen[-1]
     before = wait_for(settled, "nothing is to be done", interval=0.1) and seen[-1]
     for pair in pairs:
         pair.touch()
         pair.mark(annotations={"e2e.example.com/touch": "1"})
-    posts = home.count("POST"), gate.count("POST")
-    holds_for(lambda: (home.count("PATCH"), gate.count("PATCH")) == before, 5, interval=0.2)
-    assert (home.count("POST"), gate.count("POST")) == posts, "nor is anything told"
+    posts = home.count("POST"), auth_proxy.count("POST")
+    holds_for(lambda: (home.count("PATCH"), auth_proxy.count("PATCH")) == before, 5, interval=0.2)
+    assert (home.count("POST"), auth_proxy.count("POST")) == posts, "nor is anything told"
     assert not any(pair.hook() for pair in pairs[1::2])
     assert bridge.alive()
 
@@ -115,19 +115,19 @@ def sets_something(metadata):
     return any(value is not None for part in metadata.values() for value in part.values())
 
 
-def test_one_round_costs_few_writes(yard, serve, tmp_path):
+def test_one_round_costs_few_writes(bridge_env, serve, tmp_path):
     """The hook, the wait, the release, and the request at the Node; each says which version it was decided on."""
-    home, gate = yard.gate("management"), yard.gate()
-    space = yard.space()
-    cluster = yard.cluster(gate.kubeconfig(), space=space)
+    home, auth_proxy = bridge_env.auth_proxy("management"), bridge_env.auth_proxy()
+    space = bridge_env.space()
+    cluster = bridge_env.cluster(auth_proxy.kubeconfig(), space=space)
     serve("--namespace", space, kubeconfig=home.file(tmp_path / "home"))
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
     pair.approve()
     pair.wait_gone()
-    patches = [r for r in (*home.requests, *gate.requests) if r.method == "PATCH" and "drydock" in r.agent]
+    patches = [r for r in (*home.requests, *auth_proxy.requests) if r.method == "PATCH" and "drydock" in r.agent]
     written = [(r.path, json.loads(r.body)["metadata"]) for r in patches if "/machines/" in r.path or "/nodes/" in r.path]
     assert all(meta.pop("resourceVersion") for _, meta in written)
     # Whoever hears of the Machine's end before that of its Node takes the request off the Node once more.
@@ -138,12 +138,12 @@ def test_one_round_costs_few_writes(yard, serve, tmp_path):
     assert sum("/nodes/" in path for path, _ in different) == 1, different
 
 
-def test_a_hook_is_taken_away_as_soon_as_it_can_be(yard, serve, tmp_path):
+def test_a_hook_is_taken_away_as_soon_as_it_can_be(bridge_env, serve, tmp_path):
     """While Cluster API's webhooks are down every write to a Machine fails; the release is tried until it is taken."""
-    home = yard.gate("management")
-    cluster = yard.cluster(space=yard.space())
+    home = bridge_env.auth_proxy("management")
+    cluster = bridge_env.cluster(space=bridge_env.space())
     bridge = serve("--namespace", cluster.space, kubeconfig=home.file(tmp_path / "home"))
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
@@ -155,11 +155,11 @@ def test_a_hook_is_taken_away_as_soon_as_it_can_be(yard, serve, tmp_path):
     pair.wait_gone()
 
 
-def test_a_management_server_that_comes_back_is_heard_again(yard, serve, tmp_path):
-    home = yard.gate("management")
-    cluster = yard.cluster(space=yard.space())
+def test_a_management_server_that_comes_back_is_heard_again(bridge_env, serve, tmp_path):
+    home = bridge_env.auth_proxy("management")
+    cluster = bridge_env.cluster(space=bridge_env.space())
     serve("--namespace", cluster.space, kubeconfig=home.file(tmp_path / "home"))
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     for value in ("requested", None):
         home.cut()
@@ -167,9 +167,9 @@ def test_a_management_server_that_comes_back_is_heard_again(yard, serve, tmp_pat
         pair.wait_node(MAINTAINED, "true" if value else None)
 
 
-def test_a_bridge_that_is_told_to_end_gives_its_lease_back(yard, serve):
-    space = yard.space()
-    lease = yard.management.space(f"{yard.unique}-l")
+def test_a_bridge_that_is_told_to_end_gives_its_lease_back(bridge_env, serve):
+    space = bridge_env.space()
+    lease = bridge_env.management.space(f"{bridge_env.unique}-l")
     first = serve("--namespace", space, lease=lease)
     wait_for(lambda: leads(first), "it leads")
     first.stop()

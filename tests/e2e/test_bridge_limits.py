@@ -2,11 +2,11 @@
 
 import pytest
 
-from bridge import fixture_yard, module_bridge
+from bridge import fixture_bridge_env, module_bridge
 from capi import DELETED, HOOK_VALUE
 from objects import pod
 from process import Controller
-from requests_fixture import fixture_installed, fixture_objects, fixture_scene
+from requests_fixture import fixture_installed, fixture_objects, fixture_requests_env
 from wait import holds_for, wait_for
 
 fixture_bridge = module_bridge("--workload-approval", "requests")
@@ -19,13 +19,13 @@ def fixture_controller(backend, tmp_path):
 
 
 @pytest.fixture(name="member")
-def fixture_member(yard, scene):
-    """member(): a Machine whose Node is the scene's, and has no engine."""
-    cluster = yard.cluster(workload="live")
+def fixture_member(bridge_env, requests_env):
+    """member(): a Machine whose Node is requests_env's, and has no engine."""
+    cluster = bridge_env.cluster(workload="live")
 
     def make():
-        pair = yard.pair(cluster, workload="live", state=None)
-        pair.mark_node({"scene": scene.unique})
+        pair = bridge_env.pair(cluster, workload="live", state=None)
+        pair.mark_node({"case": requests_env.unique})
         return pair
     return make
 
@@ -35,15 +35,15 @@ def asked(objects, pair):
     return [r["spec"]["state"] for r in objects.of("cluster-api-bridge") if r["spec"]["name"] == pair.node]
 
 
-def test_a_deletion_waits_for_the_drain_of_the_limit(client, objects, scene, member, namespace, bridge):
+def test_a_deletion_waits_for_the_drain_of_the_limit(client, objects, requests_env, member, namespace, bridge):
     pair = member()
-    limit = scene.limit(limit=1, drain={"evictUnmanaged": True})
-    scene.wait_limit(limit, population=1)
+    limit = requests_env.limit(limit=1, drain={"evictUnmanaged": True})
+    requests_env.wait_limit(limit, population=1)
     pair.wait_hook()
     client.core.create_namespaced_pod(namespace, pod("goes", node=pair.node))
     wait_for(lambda: client.core.read_namespaced_pod("goes", namespace).status.phase == "Running", "the pod runs")
-    other = scene.ask(pair.node)
-    scene.wait_state(other, "Approved")
+    other = requests_env.ask(pair.node)
+    requests_env.wait_state(other, "Approved")
     objects.move(other, "InProgress")
     pair.delete()
     pair.wait_node(DELETED)

@@ -7,7 +7,7 @@ import os
 import pytest
 import yaml
 
-from bridge import fixture_yard, module_bridge, text_of
+from bridge import fixture_bridge_env, module_bridge, text_of
 from capi import APPROVE_MAINTENANCE, DELETED, ENABLED, HOOK_VALUE, MAINTAINED, OWN
 from hostile import Mute
 from proxy import Proxy
@@ -16,32 +16,32 @@ from wait import holds_for, wait_for
 fixture_bridge = module_bridge()
 
 
-def through(yard, gate, **kwargs):
-    """A Machine of a Cluster behind the gate, which the bridge knows."""
-    pair = yard.pair(yard.cluster(gate.kubeconfig(), **kwargs))
+def through(bridge_env, auth_proxy, **kwargs):
+    """A Machine of a Cluster behind the auth_proxy, which the bridge knows."""
+    pair = bridge_env.pair(bridge_env.cluster(auth_proxy.kubeconfig(), **kwargs))
     pair.wait_hook()
-    assert gate.count() > 0
+    assert auth_proxy.count() > 0
     return pair
 
 
-def rotate(yard, pair, kubeconfig):
-    """Another one for the Cluster of the pair, which is the yard's first."""
-    yard.management.secret(yard.clusters[0], kubeconfig)
+def rotate(bridge_env, pair, kubeconfig):
+    """Another one for the Cluster of the pair, which is bridge_env's first."""
+    bridge_env.management.secret(bridge_env.clusters[0], kubeconfig)
 
 
 # --- who does not answer ---
 
 
-def test_clusters_that_accept_and_never_answer_delay_nobody(yard):
+def test_clusters_that_accept_and_never_answer_delay_nobody(bridge_env):
     """B25."""
     with Mute() as mute:
-        dead = yard.gate()
+        dead = bridge_env.auth_proxy()
         kubeconfig = dead.kubeconfig(server=f"https://127.0.0.1:{mute.port}")
-        pairs = [yard.pair(yard.cluster(kubeconfig), node=False) for _ in range(5)]
+        pairs = [bridge_env.pair(bridge_env.cluster(kubeconfig), node=False) for _ in range(5)]
         for pair in pairs:
-            yard.management.name_node(pair.machine, pair.node)
+            bridge_env.management.name_node(pair.machine, pair.node)
         wait_for(lambda: len(mute.peers) >= 5, "it waits for their answers")
-        alive = yard.pair()
+        alive = bridge_env.pair()
         alive.wait_hook()
         alive.delete()
         alive.wait_node(DELETED)
@@ -50,15 +50,15 @@ def test_clusters_that_accept_and_never_answer_delay_nobody(yard):
         assert not any(pair.hook() for pair in pairs)
 
 
-def test_a_cluster_that_freezes_keeps_its_hooks_and_delays_nobody(yard, bed):
-    access = bed.servers["one"].access
+def test_a_cluster_that_freezes_keeps_its_hooks_and_delays_nobody(bridge_env, bridge_clusters):
+    access = bridge_clusters.servers["one"].access
     with Proxy(access.host, access.port) as proxy:
-        path = access.variant(yard.folder / "frozen", {"server": f"https://127.0.0.1:{proxy.port}"})
-        pair = yard.pair(yard.cluster(text_of(path)))
+        path = access.variant(bridge_env.folder / "frozen", {"server": f"https://127.0.0.1:{proxy.port}"})
+        pair = bridge_env.pair(bridge_env.cluster(text_of(path)))
         pair.wait_hook()
         proxy.freeze()
         pair.delete()
-        other = yard.pair()
+        other = bridge_env.pair()
         other.wait_hook()
         other.ask("requested")
         other.wait_node(MAINTAINED)
@@ -70,116 +70,116 @@ def test_a_cluster_that_freezes_keeps_its_hooks_and_delays_nobody(yard, bed):
         pair.wait_gone()
 
 
-def test_lack_of_information_releases_nothing(yard):
+def test_lack_of_information_releases_nothing(bridge_env):
     """B27, the second half: the Node is gone, and nobody can know."""
-    gate = yard.gate()
-    pair = through(yard, gate)
-    gate.shut()
+    auth_proxy = bridge_env.auth_proxy()
+    pair = through(bridge_env, auth_proxy)
+    auth_proxy.shut()
     pair.workload.delete("Node", None, pair.node)
     pair.delete()
-    other = yard.pair()
+    other = bridge_env.pair()
     other.wait_hook()
     holds_for(lambda: pair.hook() == HOOK_VALUE, 2)
 
 
-def test_a_connection_that_is_cut_comes_back(yard):
-    gate = yard.gate()
-    pair = through(yard, gate)
+def test_a_connection_that_is_cut_comes_back(bridge_env):
+    auth_proxy = bridge_env.auth_proxy()
+    pair = through(bridge_env, auth_proxy)
     for value in ("requested", None, "requested"):
-        gate.cut()
+        auth_proxy.cut()
         pair.ask(value)
-        gate.cut()
+        auth_proxy.cut()
         pair.wait_node(MAINTAINED, "true" if value else None)
-    gate.cut()
+    auth_proxy.cut()
     pair.approve(APPROVE_MAINTENANCE)
     pair.wait_maintenance("approved")
 
 
-def test_a_write_that_fails_is_tried_again(yard):
-    gate = yard.gate()
-    pair = through(yard, gate)
-    gate.answer = lambda request: 500 if request.method == "PATCH" and "drydock" in request.agent else None
+def test_a_write_that_fails_is_tried_again(bridge_env):
+    auth_proxy = bridge_env.auth_proxy()
+    pair = through(bridge_env, auth_proxy)
+    auth_proxy.answer = lambda request: 500 if request.method == "PATCH" and "drydock" in request.agent else None
     pair.ask("requested")
-    wait_for(lambda: gate.rejected(500) >= 2, "it has tried, and tried again")
-    gate.answer = lambda request: None
+    wait_for(lambda: auth_proxy.rejected(500) >= 2, "it has tried, and tried again")
+    auth_proxy.answer = lambda request: None
     pair.wait_node(MAINTAINED)
 
 
 # --- passwords, certificates, addresses ---
 
 
-def test_a_kubeconfig_that_changes_is_used_at_once(yard):
+def test_a_kubeconfig_that_changes_is_used_at_once(bridge_env):
     """B26: nobody has refused the old one."""
-    gate, other = yard.gate(), yard.gate()
-    pair = through(yard, gate)
-    rotate(yard, pair, other.kubeconfig())
+    auth_proxy, other = bridge_env.auth_proxy(), bridge_env.auth_proxy()
+    pair = through(bridge_env, auth_proxy)
+    rotate(bridge_env, pair, other.kubeconfig())
     wait_for(lambda: other.present() > 0, "the new one is used")
-    wait_for(lambda: gate.present() == 0, "the old connection is closed")
-    assert gate.rejected(401) == 0
-    seen = gate.count()
+    wait_for(lambda: auth_proxy.present() == 0, "the old connection is closed")
+    assert auth_proxy.rejected(401) == 0
+    seen = auth_proxy.count()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
-    assert gate.count() == seen
+    assert auth_proxy.count() == seen
 
 
-def test_another_users_password_works_at_once(yard):
+def test_another_users_password_works_at_once(bridge_env):
     """B26."""
-    gate = yard.gate(token="first")
-    pair = through(yard, gate)
-    gate.token = "second"
-    gate.cut()
-    wait_for(lambda: gate.rejected(401) > 0, "the old one is refused")
-    rotate(yard, pair, gate.kubeconfig())
+    auth_proxy = bridge_env.auth_proxy(token="first")
+    pair = through(bridge_env, auth_proxy)
+    auth_proxy.token = "second"
+    auth_proxy.cut()
+    wait_for(lambda: auth_proxy.rejected(401) > 0, "the old one is refused")
+    rotate(bridge_env, pair, auth_proxy.kubeconfig())
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
 
 
-def test_a_patch_that_is_refused_needs_no_other_event(yard):
+def test_a_patch_that_is_refused_needs_no_other_event(bridge_env):
     """B26: the watch goes on meanwhile, as a real server lets it."""
-    gate = yard.gate(token="first")
-    pair = through(yard, gate)
-    gate.token = "second"
+    auth_proxy = bridge_env.auth_proxy(token="first")
+    pair = through(bridge_env, auth_proxy)
+    auth_proxy.token = "second"
     pair.delete()
-    wait_for(lambda: [r for s, r in gate.refused if s == 401 and r.method == "PATCH"], "the patch is refused")
-    rotate(yard, pair, gate.kubeconfig())
+    wait_for(lambda: [r for s, r in auth_proxy.refused if s == 401 and r.method == "PATCH"], "the patch is refused")
+    rotate(bridge_env, pair, auth_proxy.kubeconfig())
     pair.wait_node(DELETED)
 
 
-def test_ten_wrong_passwords_and_a_right_one(yard):
+def test_ten_wrong_passwords_and_a_right_one(bridge_env):
     """B26."""
-    gate = yard.gate(token="right")
-    pair = through(yard, gate)
-    gate.token = "another"
-    gate.cut()
+    auth_proxy = bridge_env.auth_proxy(token="right")
+    pair = through(bridge_env, auth_proxy)
+    auth_proxy.token = "another"
+    auth_proxy.cut()
     for number in range(10):
-        refused = gate.rejected(401)
-        rotate(yard, pair, gate.kubeconfig(token=f"wrong-{number}"))
-        wait_for(lambda r=refused: gate.rejected(401) > r, "it is refused once more")
-    rotate(yard, pair, gate.kubeconfig())
+        refused = auth_proxy.rejected(401)
+        rotate(bridge_env, pair, auth_proxy.kubeconfig(token=f"wrong-{number}"))
+        wait_for(lambda r=refused: auth_proxy.rejected(401) > r, "it is refused once more")
+    rotate(bridge_env, pair, auth_proxy.kubeconfig())
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
 
 
-def test_another_certificate_is_trusted_when_the_secret_says_so(yard):
-    gate = yard.gate()
-    pair = through(yard, gate)
-    gate.renew()
-    gate.cut()
+def test_another_certificate_is_trusted_when_the_secret_says_so(bridge_env):
+    auth_proxy = bridge_env.auth_proxy()
+    pair = through(bridge_env, auth_proxy)
+    auth_proxy.renew()
+    auth_proxy.cut()
     pair.ask("requested")
-    seen = gate.count()
-    holds_for(lambda: gate.count() == seen and MAINTAINED not in pair.node_labels(), 2)
-    rotate(yard, pair, gate.kubeconfig())
+    seen = auth_proxy.count()
+    holds_for(lambda: auth_proxy.count() == seen and MAINTAINED not in pair.node_labels(), 2)
+    rotate(bridge_env, pair, auth_proxy.kubeconfig())
     pair.wait_node(MAINTAINED)
 
 
-def test_rights_that_are_missing_are_asked_for_again(yard):
-    gate = yard.gate()
-    gate.answer = lambda request: 403 if "/nodes" in request.path and "drydock" in request.agent else None
-    pair = yard.pair(yard.cluster(gate.kubeconfig()))
-    wait_for(lambda: gate.rejected(403) > 0, "it may not")
+def test_rights_that_are_missing_are_asked_for_again(bridge_env):
+    auth_proxy = bridge_env.auth_proxy()
+    auth_proxy.answer = lambda request: 403 if "/nodes" in request.path and "drydock" in request.agent else None
+    pair = bridge_env.pair(bridge_env.cluster(auth_proxy.kubeconfig()))
+    wait_for(lambda: auth_proxy.rejected(403) > 0, "it may not")
     assert pair.hook() is None
-    gate.answer = lambda request: None
-    rotate(yard, pair, gate.kubeconfig(token="whatever"))
+    auth_proxy.answer = lambda request: None
+    rotate(bridge_env, pair, auth_proxy.kubeconfig(token="whatever"))
     pair.wait_hook()
 
 
@@ -212,74 +212,74 @@ def with_cluster(text, **changes):
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_kubeconfig_that_cannot_be_used_is_not_used(yard, bridge, kind):
+def test_a_kubeconfig_that_cannot_be_used_is_not_used(bridge_env, bridge, kind):
     """Nothing in it makes the bridge read a file, start a program or trust anybody; a good one mends it."""
-    gate = yard.gate()
-    pair = yard.pair(yard.cluster(BAD[kind](gate.kubeconfig())), node=False)
-    yard.management.name_node(pair.machine, pair.node)
-    witness = yard.pair()
+    auth_proxy = bridge_env.auth_proxy()
+    pair = bridge_env.pair(bridge_env.cluster(BAD[kind](auth_proxy.kubeconfig())), node=False)
+    bridge_env.management.name_node(pair.machine, pair.node)
+    witness = bridge_env.pair()
     witness.wait_hook()
-    holds_for(lambda: pair.hook() is None and gate.count() == 0, 0.5)
-    yard.add_node(pair, f"lab://{pair.machine.space}/{yard.clusters[0].name}/{pair.machine.name}")
-    rotate(yard, pair, gate.kubeconfig())
+    holds_for(lambda: pair.hook() is None and auth_proxy.count() == 0, 0.5)
+    bridge_env.add_node(pair, f"lab://{pair.machine.space}/{bridge_env.clusters[0].name}/{pair.machine.name}")
+    rotate(bridge_env, pair, auth_proxy.kubeconfig())
     pair.wait_hook()
     assert bridge.alive()
 
 
-def test_a_secret_that_comes_late_or_with_another_key(yard):
-    gate = yard.gate()
-    cluster = yard.cluster(kubeconfig="")
-    pair = yard.pair(cluster, wait=False)
-    witness = yard.pair()
+def test_a_secret_that_comes_late_or_with_another_key(bridge_env):
+    auth_proxy = bridge_env.auth_proxy()
+    cluster = bridge_env.cluster(kubeconfig="")
+    pair = bridge_env.pair(cluster, wait=False)
+    witness = bridge_env.pair()
     witness.wait_hook()
-    yard.management.secret(cluster, gate.kubeconfig(), key="kubeconfig")
-    holds_for(lambda: gate.count() == 0, 0.5)
-    yard.management.name_node(pair.machine, pair.node)
-    yard.management.secret(cluster, gate.kubeconfig())
+    bridge_env.management.secret(cluster, auth_proxy.kubeconfig(), key="kubeconfig")
+    holds_for(lambda: auth_proxy.count() == 0, 0.5)
+    bridge_env.management.name_node(pair.machine, pair.node)
+    bridge_env.management.secret(cluster, auth_proxy.kubeconfig())
     pair.wait_hook()
 
 
-def test_a_secret_of_another_type_is_found_by_its_name(yard):
+def test_a_secret_of_another_type_is_found_by_its_name(bridge_env):
     """As the original's own test has it: Opaque, and without labels."""
-    gate = yard.gate()
-    cluster = yard.cluster(kubeconfig="")
-    yard.management.create("Secret", cluster.space, f"{cluster.name}-kubeconfig", type="Opaque", data={
-        "value": base64.b64encode(gate.kubeconfig().encode()).decode()})
-    pair = yard.pair(cluster, wait=False)
-    yard.management.name_node(pair.machine, pair.node)
+    auth_proxy = bridge_env.auth_proxy()
+    cluster = bridge_env.cluster(kubeconfig="")
+    bridge_env.management.create("Secret", cluster.space, f"{cluster.name}-kubeconfig", type="Opaque", data={
+        "value": base64.b64encode(auth_proxy.kubeconfig().encode()).decode()})
+    pair = bridge_env.pair(cluster, wait=False)
+    bridge_env.management.name_node(pair.machine, pair.node)
     pair.wait_hook()
 
 
 # --- names and ends ---
 
 
-def test_one_name_in_two_namespaces(yard):
+def test_one_name_in_two_namespaces(bridge_env):
     """B12."""
-    gates = yard.gate(), yard.gate("two")
-    name = yard.unique
-    here = through(yard, gates[0], name=name)
-    cluster = yard.cluster(gates[1].kubeconfig(), space=yard.space(), name=name)
-    there = yard.pair(cluster, workload="two")
+    auth_proxies = bridge_env.auth_proxy(), bridge_env.auth_proxy("two")
+    name = bridge_env.unique
+    here = through(bridge_env, auth_proxies[0], name=name)
+    cluster = bridge_env.cluster(auth_proxies[1].kubeconfig(), space=bridge_env.space(), name=name)
+    there = bridge_env.pair(cluster, workload="two")
     there.wait_hook()
     here.mark({ENABLED: None})
     here.wait_free()
-    wait_for(lambda: gates[0].present() == 0, "the first connection is closed")
+    wait_for(lambda: auth_proxies[0].present() == 0, "the first connection is closed")
     there.delete()
     there.wait_node(DELETED)
-    assert gates[1].present() > 0
+    assert auth_proxies[1].present() > 0
     assert DELETED not in here.node_labels()
 
 
-def test_the_last_machine_closes_the_connection(yard, bridge):
+def test_the_last_machine_closes_the_connection(bridge_env, bridge):
     """B17."""
     before = sockets(bridge)
-    gate = yard.gate()
-    pair = through(yard, gate)
+    auth_proxy = bridge_env.auth_proxy()
+    pair = through(bridge_env, auth_proxy)
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
     pair.mark({ENABLED: None})
     pair.wait_node(MAINTAINED, None)
-    wait_for(lambda: gate.present() == 0, "the connection is closed")
+    wait_for(lambda: auth_proxy.present() == 0, "the connection is closed")
     wait_for(lambda: sockets(bridge) <= before, "no descriptor is left")
     assert not [key for key in pair.node_annotations() if key.startswith(OWN)]
 
@@ -289,43 +289,43 @@ def sockets(bridge):
     return sum(os.readlink(os.path.join(folder, fd)).startswith("socket:") for fd in os.listdir(folder))
 
 
-def stays_away(gate):
+def stays_away(auth_proxy):
     """Nobody of us comes for two seconds; before, what is left on a Node may still be cleaned."""
-    seen = gate.count()
+    seen = auth_proxy.count()
     try:
-        holds_for(lambda: gate.present() == 0 and gate.count() == seen, 2)
+        holds_for(lambda: auth_proxy.present() == 0 and auth_proxy.count() == seen, 2)
     except AssertionError:
         return False
     return True
 
 
-def test_a_cluster_that_is_deleted_closes_its_connection(yard, bridge):
+def test_a_cluster_that_is_deleted_closes_its_connection(bridge_env, bridge):
     """B28."""
-    gate = yard.gate()
-    pair = through(yard, gate)
-    yard.management.delete("Cluster", *yard.clusters[0])
+    auth_proxy = bridge_env.auth_proxy()
+    pair = through(bridge_env, auth_proxy)
+    bridge_env.management.delete("Cluster", *bridge_env.clusters[0])
     pair.wait_gone()
-    wait_for(lambda: stays_away(gate), "the connection is closed")
+    wait_for(lambda: stays_away(auth_proxy), "the connection is closed")
     lines = len(bridge.log().splitlines())
-    assert stays_away(gate)
+    assert stays_away(auth_proxy)
     assert len(bridge.log().splitlines()) - lines < 10, bridge.log()[-2000:]
 
 
-def test_a_cluster_with_more_nodes_than_a_page(yard):
-    workload = yard.bed.workloads["two"]
+def test_a_cluster_with_more_nodes_than_a_page(bridge_env):
+    workload = bridge_env.bridge_clusters.workloads["two"]
     connection = workload.access.connect()  # one for all: a handshake for each would take longer than the case
     try:
         for number in range(520):
             connection.request("POST", "/api/v1/nodes", json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {
-                "name": f"{yard.unique}-n{number:03}", "labels": {yard.unique: ""}}}), {
+                "name": f"{bridge_env.unique}-n{number:03}", "labels": {bridge_env.unique: ""}}}), {
                     **workload.access.headers(), "Content-Type": "application/json"})
             response = connection.getresponse()
             assert response.status == 201, response.read()
             response.read()
-        pair = yard.pair(yard.cluster(workload="two"), workload="two")
+        pair = bridge_env.pair(bridge_env.cluster(workload="two"), workload="two")
         pair.wait_hook()
         pair.delete()
         pair.wait_node(DELETED)
     finally:
         connection.close()
-        workload.send("DELETE", f"/api/v1/nodes?labelSelector={yard.unique}")
+        workload.send("DELETE", f"/api/v1/nodes?labelSelector={bridge_env.unique}")

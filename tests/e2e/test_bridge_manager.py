@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge import STAY, fixture_yard, module_bridge
+from bridge import STAY, fixture_bridge_env, module_bridge
 from capi import CAPI, DELETED, ENABLED, HOOK, HOOK_VALUE, MAINTAINED, OWN
 from wait import holds_for, wait_for
 
@@ -17,8 +17,8 @@ def unschedulable(pair):
     return pair.workload.get("Node", None, pair.node)["spec"].get("unschedulable", False)
 
 
-def test_a_deletion_waits_for_the_engine_and_then_drains(yard):
-    pair = yard.pair(annotations={STAY: "e2e"})
+def test_a_deletion_waits_for_the_engine_and_then_drains(bridge_env):
+    pair = bridge_env.pair(annotations={STAY: "e2e"})
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
@@ -34,8 +34,8 @@ def test_a_deletion_waits_for_the_engine_and_then_drains(yard):
     wait_for(lambda: pair.workload.get("Node", None, pair.node) is None, "the Node is gone")
 
 
-def test_a_deletion_goes_on_when_the_machine_is_disabled(yard):
-    pair = yard.pair()
+def test_a_deletion_goes_on_when_the_machine_is_disabled(bridge_env):
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.delete()
     wait_for(lambda: pair.reason() == "WaitingForPreDrainHook", "the hook is waited for")
@@ -43,26 +43,26 @@ def test_a_deletion_goes_on_when_the_machine_is_disabled(yard):
     pair.wait_gone()
 
 
-def test_a_cluster_goes_with_machines_in_every_state(yard):
-    cluster = yard.cluster()
-    calm, asking, leaving = (yard.pair(cluster) for _ in range(3))
+def test_a_cluster_goes_with_machines_in_every_state(bridge_env):
+    cluster = bridge_env.cluster()
+    calm, asking, leaving = (bridge_env.pair(cluster) for _ in range(3))
     for pair in (calm, asking, leaving):
         pair.wait_hook()
     asking.ask("requested")
     asking.wait_node(MAINTAINED)
     leaving.delete()
     wait_for(lambda: leaving.reason() == "WaitingForPreDrainHook", "the hook is waited for")
-    yard.management.delete("Cluster", *cluster)
+    bridge_env.management.delete("Cluster", *cluster)
     for pair in (calm, asking, leaving):
         pair.wait_gone()
-    wait_for(lambda: yard.management.get("Cluster", *cluster) is None, "the Cluster is gone")
+    wait_for(lambda: bridge_env.management.get("Cluster", *cluster) is None, "the Cluster is gone")
 
 
-def test_where_no_hook_is_honoured_nothing_of_ours_stays_on_the_node(yard):
+def test_where_no_hook_is_honoured_nothing_of_ours_stays_on_the_node(bridge_env):
     """Neither control plane Machines nor an external one: the manager waits for nobody, and leaves the Node."""
-    cluster = yard.cluster(external=False)
-    other = yard.pair(cluster)
-    pair = yard.pair(cluster)
+    cluster = bridge_env.cluster(external=False)
+    other = bridge_env.pair(cluster)
+    pair = bridge_env.pair(cluster)
     for each in (other, pair):
         each.wait_hook()
     pair.ask("requested")
@@ -75,9 +75,9 @@ def test_where_no_hook_is_honoured_nothing_of_ours_stays_on_the_node(yard):
     assert other.hook() == HOOK_VALUE
 
 
-def test_the_last_control_plane_machine_is_not_held(yard):
-    cluster = yard.cluster(external=False)
-    leader, worker = yard.pair(cluster, labels={CONTROL_PLANE: ""}), yard.pair(cluster)
+def test_the_last_control_plane_machine_is_not_held(bridge_env):
+    cluster = bridge_env.cluster(external=False)
+    leader, worker = bridge_env.pair(cluster, labels={CONTROL_PLANE: ""}), bridge_env.pair(cluster)
     for pair in (leader, worker):
         pair.wait_hook()
     worker.delete()
@@ -89,27 +89,27 @@ def test_the_last_control_plane_machine_is_not_held(yard):
     worker.wait_gone()
 
 
-def test_a_hook_is_released_when_the_manager_is_back(yard, bed, bridge):
+def test_a_hook_is_released_when_the_manager_is_back(bridge_env, bridge_clusters, bridge):
     """Its webhooks are in the way of every write to a Machine while it is down."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
     wait_for(lambda: pair.reason() == "WaitingForPreDrainHook", "the hook is waited for")
-    bed.home.kill("capi-manager")
+    bridge_clusters.home.kill("capi-manager")
     try:
         pair.approve()
         wait_for(lambda: bridge.metric("drydock_bridge_patches_total", object="machine", result="failed") >= 2,
                  "its patch is refused, and sent again")
         assert pair.hook() == HOOK_VALUE and bridge.health("/healthz")[0] == 200
     finally:
-        bed.home.start_manager()
+        bridge_clusters.home.start_manager()
     pair.wait_gone()
 
 
-def test_both_versions_show_the_same(yard):
+def test_both_versions_show_the_same(bridge_env):
     """Read through v1beta1, as an older client would, the Machine carries what was written through v1beta2."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
-    status, answer = yard.management.send("GET", yard.management.path("Machine", *pair.machine).replace("v1beta2", "v1beta1"))
+    status, answer = bridge_env.management.send("GET", bridge_env.management.path("Machine", *pair.machine).replace("v1beta2", "v1beta1"))
     assert status == 200 and answer["metadata"]["annotations"][HOOK] == HOOK_VALUE

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from backend import Sandbox, Workload
-from bridge import Yard, leads
+from bridge import BridgeEnv, leads
 from capi import DATA, LAB, Management, StandIn
 from process import Bridge
 # pylint: disable=unused-import
@@ -19,23 +19,23 @@ from wait import wait_for
 
 
 class Past:
-    """The bed, with an old server in the middle; its workload clusters are the bed's."""
+    """The bridge's clusters, with an old server in the middle; the workload clusters are the shared ones."""
 
-    def __init__(self, bed, home, management):
-        self.servers, self.workloads = {**bed.servers, "management": home}, bed.workloads
+    def __init__(self, bridge_clusters, home, management):
+        self.servers, self.workloads = {**bridge_clusters.servers, "management": home}, bridge_clusters.workloads
         self.home, self.management = home, management
 
 
 @pytest.fixture(scope="module", name="past")
-def fixture_past(bed, backend, tmp_path_factory):
+def fixture_past(bridge_clusters, backend, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("past"))
-    with (Workload(backend, "past-" + os.path.basename(os.path.dirname(folder))) if bed.real
+    with (Workload(backend, "past-" + os.path.basename(os.path.dirname(folder))) if bridge_clusters.real
           else Sandbox(folder, flags=["--tls", "--bare"])) as home:
         management = Management(home.access, "v1beta1")
         management.install(os.path.join(DATA, "v1beta1.yaml"), LAB)
-        past = Past(bed, home, management)
+        past = Past(bridge_clusters, home, management)
         with StandIn(management):
-            with open(bed.servers["one"].kubeconfig, encoding="utf-8") as f:
+            with open(bridge_clusters.servers["one"].kubeconfig, encoding="utf-8") as f:
                 past.clusters = {"one": management.cluster("default", "one", f.read())}
             yield past
 
@@ -49,11 +49,11 @@ def fixture_bridge(past, tmp_path_factory):
         yield bridge
 
 
-@pytest.fixture(name="yard")
-def fixture_yard(past, unique, tmp_path):
-    yard = Yard(past, unique, tmp_path)
-    yield yard
-    yard.clean()
+@pytest.fixture(name="bridge_env")
+def fixture_bridge_env(past, unique, tmp_path):
+    bridge_env = BridgeEnv(past, unique, tmp_path)
+    yield bridge_env
+    bridge_env.clean()
 
 
 def test_the_server_knows_nothing_newer(past):

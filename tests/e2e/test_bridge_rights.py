@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from backend import Access
-from bridge import fixture_serve, fixture_yard, leads
+from bridge import fixture_serve, fixture_bridge_env, leads
 from capi import APPROVE_MAINTENANCE, DELETED, ENABLED, HOOK_VALUE, MAINTAINED, REBOOT, RULES, Objects, status_of
 from process import drydock
 from wait import holds_for, wait_for
@@ -47,36 +47,36 @@ def give(objects, user, name, kind, namespace=None, as_role=None, without=None):
 
 
 @pytest.mark.parametrize("confined", [False, True])
-def test_the_rights_on_the_page_are_enough(yard, bed, serve, confined):
+def test_the_rights_on_the_page_are_enough(bridge_env, bridge_clusters, serve, confined):
     """A deletion, a maintenance with its host, a Machine that is disabled, events, a Lease; once with rights in one namespace
     of the management cluster."""
-    user, space = f"{yard.unique}-bridge", yard.space()
-    lease = bed.management.space(f"{yard.unique}-own")
-    home = bed.home.access.variant(yard.folder / "home", user={"as": user})
+    user, space = f"{bridge_env.unique}-bridge", bridge_env.space()
+    lease = bridge_clusters.management.space(f"{bridge_env.unique}-own")
+    home = bridge_clusters.home.access.variant(bridge_env.folder / "home", user={"as": user})
     bridge = serve("--namespace", space, "--enable-metal3-maintenance", "--metal3-require-drained", kubeconfig=home, lease=lease,
                    ready=False)
     wait_for(lambda: "forbidden" in bridge.log(), "it is asked for its rights")
     inside = space if confined else None
     for name in ("drydock-bridge", "drydock-bridge-metal3"):
-        give(bed.management, user, name, "ClusterRole", as_role=inside)
-    give(bed.management, user, "drydock-bridge", "Role", lease)
+        give(bridge_clusters.management, user, name, "ClusterRole", as_role=inside)
+    give(bridge_clusters.management, user, "drydock-bridge", "Role", lease)
     for name in ("drydock-bridge-workload", "drydock-bridge-workload-drained"):
-        give(bed.workloads["one"], user, name, "ClusterRole")
+        give(bridge_clusters.workloads["one"], user, name, "ClusterRole")
     wait_for(lambda: leads(bridge.wait_ready()), "it leads")
     before = bridge.log().count("forbidden")
 
     # Cluster API itself goes on as the administrator.
-    gate = yard.gate()
-    gate.impersonate = lambda request: user
-    denied = Objects(Access(gate.file(yard.folder / "denied"))).send("DELETE", "/api/v1/nodes/nobody")
+    auth_proxy = bridge_env.auth_proxy()
+    auth_proxy.impersonate = lambda request: user
+    denied = Objects(Access(auth_proxy.file(bridge_env.folder / "denied"))).send("DELETE", "/api/v1/nodes/nobody")
     assert denied[0] == 403, denied
-    gate.impersonate = lambda request: user if "drydock" in request.agent else None
-    cluster = yard.cluster(gate.kubeconfig(), space=space)
-    names = [f"{yard.unique}-m{i}" for i in range(3)]
-    host = yard.host(space=space, consumer=names[1])
-    leaving = yard.pair(cluster)
-    maintained = yard.pair(cluster, provider=f"metal3://{space}/{host['name']}/{names[1]}")
-    disabled = yard.pair(cluster)
+    auth_proxy.impersonate = lambda request: user if "drydock" in request.agent else None
+    cluster = bridge_env.cluster(auth_proxy.kubeconfig(), space=space)
+    names = [f"{bridge_env.unique}-m{i}" for i in range(3)]
+    host = bridge_env.host(space=space, consumer=names[1])
+    leaving = bridge_env.pair(cluster)
+    maintained = bridge_env.pair(cluster, provider=f"metal3://{space}/{host['name']}/{names[1]}")
+    disabled = bridge_env.pair(cluster)
     for pair in (leaving, maintained, disabled):
         pair.wait_hook()
     leaving.delete()
@@ -89,32 +89,32 @@ def test_the_rights_on_the_page_are_enough(yard, bed, serve, confined):
     maintained.workload.patch("Node", None, maintained.node, {"spec": {"unschedulable": True}})
     maintained.approve(APPROVE_MAINTENANCE)
     maintained.wait_maintenance("approved")
-    wait_for(lambda: REBOOT in yard.management.annotations("BareMetalHost", space, host["name"]), "the host is switched off")
+    wait_for(lambda: REBOOT in bridge_env.management.annotations("BareMetalHost", space, host["name"]), "the host is switched off")
     maintained.ask(None)
-    wait_for(lambda: REBOOT not in yard.management.annotations("BareMetalHost", space, host["name"]), "the host is on")
+    wait_for(lambda: REBOOT not in bridge_env.management.annotations("BareMetalHost", space, host["name"]), "the host is on")
     disabled.mark({ENABLED: None})
     disabled.wait_node(MAINTAINED, None)
     leaving.wait_event("HookReleased")
     assert bridge.log().count("forbidden") == before, bridge.log()
 
 
-def test_no_node_is_asked_without_the_right_to_drain_rules(yard, bed, serve):
+def test_no_node_is_asked_without_the_right_to_drain_rules(bridge_env, bridge_clusters, serve):
     """Who does not know them cannot tell a Node what its drain is to spare. It says what is missing, and goes on once it may."""
-    user, space = f"{yard.unique}-bridge", yard.space()
-    lease = bed.management.space(f"{yard.unique}-own")
-    role = give(bed.management, user, "drydock-bridge", "ClusterRole", as_role=space, without="machinedrainrules")
-    give(bed.management, user, "drydock-bridge", "Role", lease)
-    home = bed.home.access.variant(yard.folder / "home", user={"as": user})
+    user, space = f"{bridge_env.unique}-bridge", bridge_env.space()
+    lease = bridge_clusters.management.space(f"{bridge_env.unique}-own")
+    role = give(bridge_clusters.management, user, "drydock-bridge", "ClusterRole", as_role=space, without="machinedrainrules")
+    give(bridge_clusters.management, user, "drydock-bridge", "Role", lease)
+    home = bridge_clusters.home.access.variant(bridge_env.folder / "home", user={"as": user})
     bridge = serve("--namespace", space, kubeconfig=home, lease=lease, ready=False)
     wait_for(lambda: leads(bridge), "it leads")
-    cluster = yard.cluster(space=space)
-    leaving, maintained = yard.pair(cluster), yard.pair(cluster)
+    cluster = bridge_env.cluster(space=space)
+    leaving, maintained = bridge_env.pair(cluster), bridge_env.pair(cluster)
     for pair in (leaving, maintained):
         pair.wait_hook()
     leaving.delete()
     maintained.ask("requested")
     for pair in (leaving, maintained):
-        wait_for(lambda p=pair: status_of(bed.management, p.machine).get("reason") == "DrainRulesUnknown", "the Machine says it")
+        wait_for(lambda p=pair: status_of(bridge_clusters.management, p.machine).get("reason") == "DrainRulesUnknown", "the Machine says it")
         said = subprocess.run([drydock(), "explain", "machine", "/".join(pair.machine), "--address",
                                f"http://127.0.0.1:{bridge.metrics_port}"], text=True, capture_output=True, check=True, timeout=60)
         assert "machinedrainrules" in said.stdout and "forbidden" in said.stdout, said.stdout
@@ -124,7 +124,7 @@ def test_no_node_is_asked_without_the_right_to_drain_rules(yard, bed, serve):
     assert leaving.hook() == HOOK_VALUE
 
     rules = documented()["ClusterRole", "drydock-bridge"]["rules"]
-    status, answer = bed.management.send("PATCH", role, {"rules": rules}, "application/merge-patch+json")
+    status, answer = bridge_clusters.management.send("PATCH", role, {"rules": rules}, "application/merge-patch+json")
     assert status == 200, answer
     leaving.wait_node(DELETED)
     maintained.wait_node(MAINTAINED)

@@ -3,7 +3,7 @@ approval that is left over is the engine's for a minute. All clocks begin togeth
 
 import pytest
 
-from bridge import Yard, end_all
+from bridge import BridgeEnv, end_all
 from capi import APPROVE_MAINTENANCE, DELETED, HOOK_VALUE, MAINTAINED, RULES, STATE, status_of
 from process import Bridge
 from wait import wait_for
@@ -14,30 +14,30 @@ class Clocks:
 
 
 @pytest.fixture(scope="module", name="clocks")
-def fixture_clocks(bed, tmp_path_factory):
+def fixture_clocks(bridge_clusters, tmp_path_factory):
     """Two bridges, one of which holds Machines without a Node, and what they are to find out. The server of a third does not
     know MachineDrainRules, as Cluster API before 1.9."""
     folder = tmp_path_factory.mktemp("slow")
-    yard = Yard(bed, "slow" + folder.parent.name.rsplit("-", 1)[-1], folder)
+    bridge_env = BridgeEnv(bridge_clusters, "slow" + folder.parent.name.rsplit("-", 1)[-1], folder)
     clocks, running = Clocks(), []
-    spaces = {name: bed.management.space(f"{yard.unique}-{name}") for name in ("release", "hold")}
+    spaces = {name: bridge_clusters.management.space(f"{bridge_env.unique}-{name}") for name in ("release", "hold")}
     for name, space in spaces.items():
-        running.append(Bridge(bed.home.kubeconfig, str(folder), name, [
+        running.append(Bridge(bridge_clusters.home.kubeconfig, str(folder), name, [
             "--lease-namespace", space, "--namespace", space, "--on-missing-node", name]).wait_ready())
-    clocks.old, past = yard.gate("management"), bed.management.space(f"{yard.unique}-past")
+    clocks.old, past = bridge_env.auth_proxy("management"), bridge_clusters.management.space(f"{bridge_env.unique}-past")
     clocks.old.answer = lambda request: 404 if "/machinedrainrules" in request.path else None
-    clusters = {name: yard.cluster(space=space) for name, space in {**spaces, "past": past}.items()}
-    clocks.gone, clocks.held = yard.pair(clusters["release"]), yard.pair(clusters["hold"])
-    clocks.back = yard.pair(clusters["release"])
-    clocks.maintained, clocks.kept = yard.pair(clusters["release"]), yard.pair(clusters["release"])
-    clocks.gate = yard.gate()
-    clocks.dark = yard.pair(yard.cluster(clocks.gate.kubeconfig(), space=spaces["release"]))
-    for pair in yard.made:
+    clusters = {name: bridge_env.cluster(space=space) for name, space in {**spaces, "past": past}.items()}
+    clocks.gone, clocks.held = bridge_env.pair(clusters["release"]), bridge_env.pair(clusters["hold"])
+    clocks.back = bridge_env.pair(clusters["release"])
+    clocks.maintained, clocks.kept = bridge_env.pair(clusters["release"]), bridge_env.pair(clusters["release"])
+    clocks.auth_proxy = bridge_env.auth_proxy()
+    clocks.dark = bridge_env.pair(bridge_env.cluster(clocks.auth_proxy.kubeconfig(), space=spaces["release"]))
+    for pair in bridge_env.made:
         pair.wait_hook()
-    clocks.ruled = yard.pair(clusters["past"])
+    clocks.ruled = bridge_env.pair(clusters["past"])
     clocks.ruled.ask("requested")
     running.append(Bridge(clocks.old.file(folder / "past"), str(folder), "past", ["--lease-namespace", past, "--namespace", past]))
-    wait_for(lambda: status_of(bed.management, clocks.ruled.machine).get("reason") == "DrainRulesUnknown", "once is not enough")
+    wait_for(lambda: status_of(bridge_clusters.management, clocks.ruled.machine).get("reason") == "DrainRulesUnknown", "once is not enough")
     for pair in (clocks.maintained, clocks.kept):
         pair.ask("requested")
         pair.wait_node(MAINTAINED)
@@ -47,17 +47,17 @@ def fixture_clocks(bed, tmp_path_factory):
     for pair in (clocks.maintained, clocks.kept):
         pair.ask(None)
         pair.wait_node(MAINTAINED, None)
-    clocks.gate.shut()
+    clocks.auth_proxy.shut()
     for pair in (clocks.gone, clocks.held, clocks.back, clocks.dark):
         pair.workload.delete("Node", None, pair.node)
     for pair in (clocks.gone, clocks.held, clocks.back, clocks.dark):
         pair.delete()
-    yard.add_node(clocks.back, "lab://another-provider-id/" + clocks.back.node)
+    bridge_env.add_node(clocks.back, "lab://another-provider-id/" + clocks.back.node)
     yield clocks
     try:
         end_all(running)
     finally:
-        yard.clean()
+        bridge_env.clean()
 
 
 def test_a_node_that_is_gone_holds_no_deletion(clocks):

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from backend import ROOT
-from bridge import fixture_serve, fixture_yard, text_of
+from bridge import fixture_serve, fixture_bridge_env, text_of
 from capi import APPROVE_MAINTENANCE, DELETED, MAINTAINED
 from wait import holds_for, wait_for
 
@@ -19,9 +19,9 @@ NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "wa
 
 
 @pytest.fixture(name="workload")
-def fixture_workload(bed):
+def fixture_workload(bridge_clusters):
     """The cluster `one`, without an account of the bridge before and after."""
-    workload = bed.workloads["one"]
+    workload = bridge_clusters.workloads["one"]
 
     def clean():
         for thing in THINGS:
@@ -32,11 +32,11 @@ def fixture_workload(bed):
 
 
 @pytest.fixture(name="manage")
-def fixture_manage(yard, serve):
+def fixture_manage(bridge_env, serve):
     """manage(kubeconfig, flag…): a bridge for the namespace of the case, and a Cluster in it."""
     def run(kubeconfig=None, *flags):
-        space = yard.space()
-        return serve("--namespace", space, "--workload-rbac", "manage", *flags), yard.cluster(kubeconfig, space=space)
+        space = bridge_env.space()
+        return serve("--namespace", space, "--workload-rbac", "manage", *flags), bridge_env.cluster(kubeconfig, space=space)
     return run
 
 
@@ -46,9 +46,9 @@ def post(workload, path, body):
     return answer
 
 
-def somebody(yard, workload, *roles):
+def somebody(bridge_env, workload, *roles):
     """A kubeconfig of an account that has these roles: (kind, namespace, rules)."""
-    name = f"{yard.unique}-somebody"
+    name = f"{bridge_env.unique}-somebody"
     post(workload, "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": name}})
     for kind, space, rules in roles:
         where = f"{RBAC}/namespaces/{space}" if space else RBAC
@@ -58,7 +58,7 @@ def somebody(yard, workload, *roles):
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]})
     token = post(workload, f"/api/v1/namespaces/default/serviceaccounts/{name}/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})["status"]["token"]
-    return text_of(workload.access.variant(yard.folder / name, user={
+    return text_of(workload.access.variant(bridge_env.folder / name, user={
         "token": token, "client-certificate-data": None, "client-key-data": None}))
 
 
@@ -91,17 +91,17 @@ def crosses(pair):
     pair.wait_free()
 
 
-def test_an_account_is_made_and_does_the_work(yard, manage, workload):
+def test_an_account_is_made_and_does_the_work(bridge_env, manage, workload):
     """Whom the kubeconfig names may hand out rights and has none on Nodes."""
     kubeconfig = somebody(
-        yard, workload,
+        bridge_env, workload,
         ("ClusterRole", None, [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles", "clusterrolebindings"],
                                 "verbs": ["get", "create", "patch", "delete", "escalate", "bind"]}]),
         ("Role", "kube-system", [{"apiGroups": [""], "resources": ["serviceaccounts", "serviceaccounts/token"],
                                   "verbs": ["get", "create"]}]))
     bridge, cluster = manage(kubeconfig)
-    pair = yard.pair(cluster, wait=False)
-    yard.management.name_node(pair.machine, pair.node)  # nor may Cluster API find it with this kubeconfig
+    pair = bridge_env.pair(cluster, wait=False)
+    bridge_env.management.name_node(pair.machine, pair.node)  # nor may Cluster API find it with this kubeconfig
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
@@ -116,11 +116,11 @@ def test_an_account_is_made_and_does_the_work(yard, manage, workload):
     assert "eyJ" not in log, "no token is told"
 
 
-def test_the_rights_on_the_page_are_enough(yard, manage, workload):
-    bridge, cluster = manage(somebody(yard, workload, *documented("drydock-bridge-workload-manage")),
+def test_the_rights_on_the_page_are_enough(bridge_env, manage, workload):
+    bridge, cluster = manage(somebody(bridge_env, workload, *documented("drydock-bridge-workload-manage")),
                              "--enable-metal3-maintenance", "--metal3-require-drained")
-    pair = yard.pair(cluster, wait=False)
-    yard.management.name_node(pair.machine, pair.node)
+    pair = bridge_env.pair(cluster, wait=False)
+    bridge_env.management.name_node(pair.machine, pair.node)
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
@@ -128,35 +128,35 @@ def test_the_rights_on_the_page_are_enough(yard, manage, workload):
     assert "forbidden" not in bridge.log(), bridge.log()
 
 
-def test_who_may_not_make_an_account_is_told(yard, manage, workload):
-    bridge, cluster = manage(somebody(yard, workload, *documented("drydock-bridge-workload")))
-    pair = yard.pair(cluster, wait=False)
-    yard.management.name_node(pair.machine, pair.node)
+def test_who_may_not_make_an_account_is_told(bridge_env, manage, workload):
+    bridge, cluster = manage(somebody(bridge_env, workload, *documented("drydock-bridge-workload")))
+    pair = bridge_env.pair(cluster, wait=False)
+    bridge_env.management.name_node(pair.machine, pair.node)
     wait_for(lambda: "may not make an account for the bridge: ServiceAccount 'drydock-bridge' cannot be read" in links(bridge),
              "it says what is wrong")
     assert pair.hook() is None
     assert not any(read(workload, thing) for thing in THINGS)
     # Another kubeconfig mends it at once, though it would wait for minutes.
-    yard.management.secret(cluster, text_of(yard.bed.servers["one"].kubeconfig))
+    bridge_env.management.secret(cluster, text_of(bridge_env.bridge_clusters.servers["one"].kubeconfig))
     crosses(pair)
 
 
-def test_the_administrator_does_nothing_else(yard, manage, workload):
+def test_the_administrator_does_nothing_else(bridge_env, manage, workload):
     """Without its binding the account can do nothing, whatever the kubeconfig's certificate could."""
     _, cluster = manage()
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     workload.send("DELETE", THINGS[2])
     wait_for(lambda: read(workload, THINGS[2]) is None, "the binding is gone")
-    probe = yard.pair(cluster)  # the watch that is open still tells of it
+    probe = bridge_env.pair(cluster)  # the watch that is open still tells of it
     probe.wait_hook()
     pair.ask("requested")
     holds_for(lambda: MAINTAINED not in pair.node_labels(), 2)
 
 
-def test_an_account_that_is_deleted_comes_back(yard, manage, workload):
+def test_an_account_that_is_deleted_comes_back(bridge_env, manage, workload):
     _, cluster = manage()
-    pair = yard.pair(cluster)
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     first = read(workload, THINGS[0])["metadata"]["uid"]
     workload.send("DELETE", THINGS[0])
@@ -171,15 +171,15 @@ def test_an_account_that_is_deleted_comes_back(yard, manage, workload):
     pair.wait_node(MAINTAINED)
 
 
-def test_requests_carry_the_token_and_the_administrators_none(yard, manage, workload):
-    """Seen from a gate: Nodes are touched with the token only, and nothing else is asked for with it."""
-    gate = yard.gate()
-    _, cluster = manage(gate.kubeconfig())
-    pair = yard.pair(cluster)
+def test_requests_carry_the_token_and_the_administrators_none(bridge_env, manage, workload):
+    """Seen from an auth_proxy: Nodes are touched with the token only, and nothing else is asked for with it."""
+    auth_proxy = bridge_env.auth_proxy()
+    _, cluster = manage(auth_proxy.kubeconfig())
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
-    asked = [(r.path, r.headers.get("authorization", "")) for r in list(gate.requests) if "drydock" in r.agent]
+    asked = [(r.path, r.headers.get("authorization", "")) for r in list(auth_proxy.requests) if "drydock" in r.agent]
     with_token = [path for path, who in asked if who.startswith("Bearer eyJ")]
     assert with_token and all(path.startswith("/api/v1/nodes") for path in with_token)
     others = [path for path, who in asked if not who]

@@ -3,7 +3,7 @@ left alone, and what its marks were for is known."""
 
 import json
 
-from bridge import HOLD, STAY, fixture_yard, module_bridge
+from bridge import HOLD, STAY, fixture_bridge_env, module_bridge
 from capi import (APPROVE_DELETION, APPROVE_MAINTENANCE, CAPI, DELETED, ENABLED, HOOK_VALUE, MAINTAINED, MAINTENANCE, OWN,
                   PAUSED, SKIP, STATE)
 from wait import holds_for, wait_for
@@ -17,9 +17,9 @@ ASIDE = OWN + "maintenance-approved"
 # --- approvals ---
 
 
-def test_an_approval_from_before_the_deletion_does_not_count(yard):
+def test_an_approval_from_before_the_deletion_does_not_count(bridge_env):
     """B15."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.approve()
     pair.wait_hook()
     pair.delete()
@@ -31,8 +31,8 @@ def test_an_approval_from_before_the_deletion_does_not_count(yard):
     pair.wait_gone()
 
 
-def test_an_approval_from_before_the_maintenance_does_not_count(yard):
-    pair = yard.pair()
+def test_an_approval_from_before_the_maintenance_does_not_count(bridge_env):
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.approve(APPROVE_MAINTENANCE)
     pair.ask("requested")
@@ -43,8 +43,8 @@ def test_an_approval_from_before_the_maintenance_does_not_count(yard):
     pair.wait_maintenance("approved")
 
 
-def test_a_second_maintenance_needs_another_approval(yard):
-    pair = yard.pair()
+def test_a_second_maintenance_needs_another_approval(bridge_env):
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
@@ -61,8 +61,8 @@ def test_a_second_maintenance_needs_another_approval(yard):
     pair.wait_maintenance("approved")
 
 
-def test_an_engine_that_names_what_it_approves_is_taken_at_its_word(yard):
-    pair = yard.pair()
+def test_an_engine_that_names_what_it_approves_is_taken_at_its_word(bridge_env):
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
@@ -74,9 +74,9 @@ def test_an_engine_that_names_what_it_approves_is_taken_at_its_word(yard):
     pair.wait_gone()
 
 
-def test_a_released_machine_is_not_held_again(yard):
+def test_a_released_machine_is_not_held_again(bridge_env):
     """B2."""
-    pair = yard.pair(annotations={STAY: "e2e"})
+    pair = bridge_env.pair(annotations={STAY: "e2e"})
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
@@ -90,9 +90,9 @@ def test_a_released_machine_is_not_held_again(yard):
     pair.wait_gone()
 
 
-def test_an_approval_that_nobody_asked_for_is_reported(yard):
+def test_an_approval_that_nobody_asked_for_is_reported(bridge_env):
     """B18; it is reported and, unless told otherwise, left alone."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.ask("approved")
     pair.wait_event("ForgedApproval")
@@ -100,18 +100,18 @@ def test_an_approval_that_nobody_asked_for_is_reported(yard):
     holds_for(lambda: pair.maintenance() == "approved", 0.3)
 
 
-def test_a_label_that_a_template_keeps_is_not_fought_over(yard):
+def test_a_label_that_a_template_keeps_is_not_fought_over(bridge_env):
     """B19."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     kept = {CAPI + "cluster-name": "one", ENABLED: "true"}
-    yard.management.apply("Machine", *pair.machine, "capi-machineset", {**kept, MAINTENANCE: "requested"})
+    bridge_env.management.apply("Machine", *pair.machine, "capi-machineset", {**kept, MAINTENANCE: "requested"})
     pair.wait_node(MAINTAINED)
     pair.approve(APPROVE_MAINTENANCE)
     wait_for(lambda: pair.annotations().get(ASIDE) == "true", "the approval is an annotation")
-    yard.management.apply("Machine", *pair.machine, "capi-machineset", {**kept, MAINTENANCE: "requested"})
+    bridge_env.management.apply("Machine", *pair.machine, "capi-machineset", {**kept, MAINTENANCE: "requested"})
     holds_for(lambda: pair.maintenance() == "requested" and pair.annotations().get(ASIDE) == "true", 0.5)
-    yard.management.apply("Machine", *pair.machine, "capi-machineset", kept)
+    bridge_env.management.apply("Machine", *pair.machine, "capi-machineset", kept)
     wait_for(lambda: ASIDE not in pair.annotations(), "the approval goes with the request")
     pair.wait_node(MAINTAINED, None)
 
@@ -119,9 +119,9 @@ def test_a_label_that_a_template_keeps_is_not_fought_over(yard):
 # --- remediation, updates, control planes ---
 
 
-def test_nobody_remediates_what_is_maintained(yard):
+def test_nobody_remediates_what_is_maintained(bridge_env):
     """B20."""
-    pair, other = yard.pair(), yard.pair(annotations={SKIP: "mine"})
+    pair, other = bridge_env.pair(), bridge_env.pair(annotations={SKIP: "mine"})
     for each in (pair, other):
         each.wait_hook()
         each.ask("requested")
@@ -137,10 +137,10 @@ def test_nobody_remediates_what_is_maintained(yard):
     assert other.annotations()[SKIP] == "mine"
 
 
-def test_an_update_in_place_is_waited_for(yard):
+def test_an_update_in_place_is_waited_for(bridge_env):
     """B21."""
     hooks = "runtime.cluster.x-k8s.io/pending-hooks"
-    pair = yard.pair(annotations={hooks: "UpdateMachine"})
+    pair = bridge_env.pair(annotations={hooks: "UpdateMachine"})
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
@@ -150,10 +150,10 @@ def test_an_update_in_place_is_waited_for(yard):
     pair.wait_maintenance("approved")
 
 
-def test_control_plane_machines_are_approved_one_after_another(yard):
+def test_control_plane_machines_are_approved_one_after_another(bridge_env):
     """B21. Where Cluster API judges how Nodes are, members that are not healthy do not count for the quorum."""
-    cluster = yard.cluster()
-    pairs = [yard.pair(cluster, labels={CONTROL_PLANE: ""}, wait=False) for _ in range(3)]
+    cluster = bridge_env.cluster()
+    pairs = [bridge_env.pair(cluster, labels={CONTROL_PLANE: ""}, wait=False) for _ in range(3)]
     for pair in pairs:
         wait_for(lambda p=pair: p.named(), "it has its Node")
         pair.wait_hook()
@@ -162,7 +162,7 @@ def test_control_plane_machines_are_approved_one_after_another(yard):
     for pair in pairs:
         pair.wait_node(MAINTAINED)
         pair.approve(APPROVE_MAINTENANCE)
-    if yard.bed.real:
+    if bridge_env.bridge_clusters.real:
         holds_for(lambda: not any(p.maintenance() == "approved" for p in pairs), 1, "no Node says that it is healthy")
     for pair in pairs:
         pair.report()
@@ -179,15 +179,15 @@ def test_control_plane_machines_are_approved_one_after_another(yard):
 # --- who may speak for whom ---
 
 
-def test_a_node_of_another_cluster_says_nothing_about_a_machine(yard):
+def test_a_node_of_another_cluster_says_nothing_about_a_machine(bridge_env):
     """B13: whoever rules a workload cluster can write on its Nodes what he likes."""
-    victim, own = yard.pair(annotations={HOLD: "e2e"}), yard.pair(workload="two")
+    victim, own = bridge_env.pair(annotations={HOLD: "e2e"}), bridge_env.pair(workload="two")
     victim.wait_hook()
     own.wait_hook()
     victim.delete()
     victim.wait_node(DELETED)
     lie = {CAPI + "machine": victim.machine.name, CAPI + "cluster-namespace": victim.machine.space, CAPI + "cluster-name": "one"}
-    name = f"{yard.unique}-liar"
+    name = f"{bridge_env.unique}-liar"
     own.workload.create("Node", None, name, labels={STATE: "operational", APPROVE_DELETION: "true"}, annotations={
         **lie, OWN + "deletion-request": victim.read()["metadata"]["uid"]})
 
@@ -201,9 +201,9 @@ def test_a_node_of_another_cluster_says_nothing_about_a_machine(yard):
     own.workload.delete("Node", None, name)
 
 
-def test_a_machine_that_does_not_name_its_node_is_not_found_by_it(yard):
+def test_a_machine_that_does_not_name_its_node_is_not_found_by_it(bridge_env):
     """Of the same cluster: only the Machine's own word counts."""
-    pair, other = yard.pair(), yard.pair()
+    pair, other = bridge_env.pair(), bridge_env.pair()
     for each in (pair, other):
         each.wait_hook()
     pair.delete()
@@ -216,12 +216,12 @@ def test_a_machine_that_does_not_name_its_node_is_not_found_by_it(yard):
 # --- who is not to be written to ---
 
 
-def test_a_paused_machine_is_not_written_to(yard, bridge):
+def test_a_paused_machine_is_not_written_to(bridge_env, bridge):
     """B6."""
-    pair = yard.pair()
+    pair = bridge_env.pair()
     pair.wait_hook()
     pair.mark({MAINTENANCE: "requested", ENABLED: None}, {PAUSED: ""})
-    witness = yard.pair()
+    witness = bridge_env.pair()
     witness.wait_hook()
     before = json.dumps(pair.annotations(), sort_keys=True), pair.node_labels()
     pair.touch()
@@ -230,25 +230,25 @@ def test_a_paused_machine_is_not_written_to(yard, bridge):
     pair.wait_free()
 
 
-def test_the_machines_of_a_paused_cluster_are_not_written_to(yard):
-    cluster = yard.cluster()
-    pair = yard.pair(cluster)
+def test_the_machines_of_a_paused_cluster_are_not_written_to(bridge_env):
+    cluster = bridge_env.cluster()
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
-    yard.management.patch("Cluster", *cluster, {"spec": {"paused": True}})
-    witness = yard.pair()
+    bridge_env.management.patch("Cluster", *cluster, {"spec": {"paused": True}})
+    witness = bridge_env.pair()
     witness.wait_hook()
     pair.ask("requested")
     holds_for(lambda: MAINTAINED not in pair.node_labels() and pair.hook() == HOOK_VALUE, 1)
-    yard.management.patch("Cluster", *cluster, {"spec": {"paused": None}})
+    bridge_env.management.patch("Cluster", *cluster, {"spec": {"paused": None}})
     pair.wait_node(MAINTAINED)
 
 
 # --- ends ---
 
 
-def test_a_disabled_machine_leaves_no_request_behind(yard):
+def test_a_disabled_machine_leaves_no_request_behind(bridge_env):
     """B17, also for the last one of a cluster."""
-    pair = yard.pair(yard.cluster())
+    pair = bridge_env.pair(bridge_env.cluster())
     pair.wait_hook()
     pair.ask("requested")
     pair.wait_node(MAINTAINED)
@@ -259,11 +259,11 @@ def test_a_disabled_machine_leaves_no_request_behind(yard):
     assert pair.maintenance() == "requested"
 
 
-def test_a_cluster_that_is_deleted_does_not_hang(yard):
+def test_a_cluster_that_is_deleted_does_not_hang(bridge_env):
     """B28."""
-    cluster = yard.cluster()
-    pair = yard.pair(cluster)
+    cluster = bridge_env.cluster()
+    pair = bridge_env.pair(cluster)
     pair.wait_hook()
-    yard.management.delete("Cluster", *cluster)
+    bridge_env.management.delete("Cluster", *cluster)
     pair.wait_gone()
-    wait_for(lambda: yard.management.get("Cluster", *cluster) is None, "the Cluster is gone")
+    wait_for(lambda: bridge_env.management.get("Cluster", *cluster) is None, "the Cluster is gone")

@@ -70,7 +70,7 @@ def test_the_real_server_answers_as_recorded(name, lean):
     if "expired" in name:
         wait_for(lambda: expired(lean), "resourceVersion 1 has expired")
     try:
-        replay.Player(lean.access).play(case, exact=True)
+        replay.Replay(lean.access).play(case, exact=True)
     finally:
         replay.Cleaner(lean.access).clean(case)
 
@@ -85,9 +85,9 @@ def test_the_sandbox_answers_as_recorded(name, tmp_path):
         replay.Cleaner(server.access).prelude()
         if name in EXCEPTIONS:
             with pytest.raises(replay.Mismatch):
-                replay.Player(server.access).play(case)
+                replay.Replay(server.access).play(case)
         else:
-            replay.Player(server.access).play(case)
+            replay.Replay(server.access).play(case)
 
 
 def ages(value):

@@ -15,7 +15,7 @@ import yaml
 
 from requests_api import install
 from process import Controller, Process, drydock, fetch
-from step_config import label, recipe, state, write
+from step_config import label, step_config, state, write
 from wait import wait_for
 
 LEASE = "maintenance-controller-leader-election.cloud.sap"
@@ -31,7 +31,7 @@ def run(*arguments, check=0, env=None, program=None):
 
 @pytest.fixture
 def config(tmp_path):
-    return write(tmp_path / "maintenance.yaml", recipe())
+    return write(tmp_path / "maintenance.yaml", step_config())
 
 
 @pytest.fixture
@@ -136,12 +136,12 @@ def test_what_cannot_be_told_is_said(controller, address):
 
 def test_a_bad_configuration_is_told_and_the_good_one_stays(client, controller, config, served, address):
     wait_for(lambda: state(client, served[0]) == "maintenance-required")
-    write(config, recipe(profiles=[{"name": "os", "operational": {
+    write(config, step_config(profiles=[{"name": "os", "operational": {
         "transitions": [{"check": "nonsense", "next": "in-maintenance"}]}}]))
     text = wait_for(lambda: (t := run("status", *address)) and "the last good one stays in force" in t and t)
     assert "nonsense" in text
     assert "approved && one" in run("explain", served[0], *address)
-    write(config, recipe())
+    write(config, step_config())
     wait_for(lambda: "stays in force" not in run("status", *address), what="the file is good again")
 
 

@@ -7,7 +7,7 @@ says as the library did; what the server says comes from the CRD's rules and fro
 import pytest
 
 from requests_api import CLIENT_LABEL, GROUP, causes, path
-from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_requests_env, fixture_serve
 from wait import wait_for
 
 CRD = "maintenancerequests.repairman.k8s.io"
@@ -99,12 +99,12 @@ def refuses(words, call, *arguments):
     assert words in str(refusal.value), refusal.value
 
 
-def test_the_four_steps_of_an_old_actor(scene, serve, backend, actor, unique):
+def test_the_four_steps_of_an_old_actor(requests_env, serve, backend, actor, unique):
     """What the original's own suite did with its library and one pass of its operator after the other."""
-    first, second = scene.nodes(2)
-    limit = scene.limit(limit=10)
+    first, second = requests_env.nodes(2)
+    limit = requests_env.limit(limit=10)
     serve()
-    scene.wait_limit(limit, limit=1)
+    requests_env.wait_limit(limit, limit=1)
 
     refuses("client name required", Actor, backend.access, "")
     assert actor.is_enabled("node") and not actor.is_enabled("Node") and not actor.is_enabled("pod")
@@ -116,7 +116,7 @@ def test_the_four_steps_of_an_old_actor(scene, serve, backend, actor, unique):
     wait_for(lambda: actor.is_maintenance_approved(first), "the first is approved")
     assert actor.is_maintenance_approved(second) is False
     waiting = actor.find(second, "node")["metadata"]["name"]
-    scene.wait_reason(waiting, "LimitReached")
+    requests_env.wait_reason(waiting, "LimitReached")
     assert actor.is_maintenance_approved(second) is False, "there is room for one"
 
     refuses("cannot set state as approved", actor.update_maintenance_state, first, "node", "Approved")
@@ -134,14 +134,14 @@ def test_the_four_steps_of_an_old_actor(scene, serve, backend, actor, unique):
     wait_for(begin, "it may begin")
     assert actor.is_maintenance_approved(first) is False, "in progress is not approved"
     running = actor.find(first, "node")["metadata"]["name"]
-    scene.wait_phase(running, "InProgress")
+    requests_env.wait_phase(running, "InProgress")
     assert actor.is_maintenance_approved(second) is False
 
     actor.update_maintenance_state(first, "node", "Completed")
     assert actor.find(first, "node") is None
     wait_for(lambda: actor.is_maintenance_approved(second), "the second is approved")
-    scene.wait_phase(running, "Completed")
-    assert scene.status(running)["result"] == "Succeeded"
+    requests_env.wait_phase(running, "Completed")
+    assert requests_env.status(running)["result"] == "Succeeded"
 
     assert actor.is_maintenance_approved(first) is False, "it asks again, with a request of its own"
     assert actor.find(first, "node")["metadata"]["name"] != running
@@ -157,10 +157,10 @@ def test_the_version_that_the_old_library_asks_for_is_not_there(actor):
 @pytest.mark.backend("cluster")
 @pytest.mark.parametrize("before, after", [("Pending", "InProgress"), ("InProgress", "Approved"),
                                            ("Completed", "Pending"), ("Completed", "InProgress")])
-def test_the_server_says_what_the_library_did_not_ask(scene, objects, before, after):
+def test_the_server_says_what_the_library_did_not_ask(requests_env, objects, before, after):
     """Whoever writes past the library meets the rule of the CRD, and its words."""
-    node, = scene.nodes(1)
-    name = scene.ask(node)
+    node, = requests_env.nodes(1)
+    name = requests_env.ask(node)
     way = {"Pending": [], "InProgress": ["Approved", "InProgress"], "Completed": ["Completed"]}[before]
     objects.move(name, *way)
     held = objects.get(ASKS, name)
@@ -172,26 +172,26 @@ def test_the_server_says_what_the_library_did_not_ask(scene, objects, before, af
                                  "Invalid value: state transition not allowed")
 
 
-def test_a_request_without_a_state_is_not_begun(backend, scene, objects):
+def test_a_request_without_a_state_is_not_begun(backend, requests_env, objects):
     """The library forgot to look for that one; the server's default makes it Pending."""
-    node, = scene.nodes(1)
-    status, made = objects.create(ASKS, scene.unique, {"name": node, "type": "node"}, {CLIENT_LABEL: scene.unique})
+    node, = requests_env.nodes(1)
+    status, made = objects.create(ASKS, requests_env.unique, {"name": node, "type": "node"}, {CLIENT_LABEL: requests_env.unique})
     assert (status, made["spec"]["state"]) == (201, "Pending")
-    actor = Actor(backend.access, scene.unique)
+    actor = Actor(backend.access, requests_env.unique)
     refuses("request is not yet approved", actor.update_maintenance_state, node, "node", "InProgress")
     if backend.name == "cluster":
         refuses("state transition not allowed", actor.write, made, "InProgress")
 
 
-def test_an_approval_that_was_withdrawn_cannot_be_begun(scene, serve, actor):
+def test_an_approval_that_was_withdrawn_cannot_be_begun(requests_env, serve, actor):
     """The actor was slow: what it read is old, and the answer to its write is a conflict."""
-    node, = scene.nodes(1)
-    scene.limit(limit=100, timeouts={"approvedSeconds": 2, "rejectionBackoffSeconds": 3600})
+    node, = requests_env.nodes(1)
+    requests_env.limit(limit=100, timeouts={"approvedSeconds": 2, "rejectionBackoffSeconds": 3600})
     serve("--clock-skew-tolerance", "0s")
     wait_for(lambda: actor.is_maintenance_approved(node), "it is approved")
     read = actor.find(node, "node")
     name = read["metadata"]["name"]
-    wait_for(lambda: scene.status(name).get("rejections"), "the approval is withdrawn")
+    wait_for(lambda: requests_env.status(name).get("rejections"), "the approval is withdrawn")
     with pytest.raises(Conflict) as refusal:
         actor.write(read, "InProgress")
     assert str(refusal.value) == (
@@ -199,24 +199,24 @@ def test_an_approval_that_was_withdrawn_cannot_be_begun(scene, serve, actor):
         "modified; please apply your changes to the latest version and try again")
 
 
-def test_an_actor_that_drains_by_itself(scene, serve, actor, client):
+def test_an_actor_that_drains_by_itself(requests_env, serve, actor, client):
     """The reference actor: approved, in progress, cordon by its own hand, work, completed, and only then uncordon."""
-    node, = scene.nodes(1)
-    limit = scene.limit(limit=100, policies=["Unschedulable"])
+    node, = requests_env.nodes(1)
+    limit = requests_env.limit(limit=100, policies=["Unschedulable"])
     serve()
     wait_for(lambda: actor.is_maintenance_approved(node), "it is approved")
     name = actor.find(node, "node")["metadata"]["name"]
-    scene.wait_phase(name, "Approved")
+    requests_env.wait_phase(name, "Approved")
     actor.update_maintenance_state(node, "node", "InProgress")
     client.core.patch_node(node, {"spec": {"unschedulable": True}})
-    scene.wait_phase(name, "InProgress")
+    requests_env.wait_phase(name, "InProgress")
     wait_for(lambda: _completes(actor, node), "it reports the end")
-    scene.wait_phase(name, "Completed")
+    requests_env.wait_phase(name, "Completed")
     assert client.core.read_node(node).spec.unschedulable, "nobody else lifts the actor's cordon"
-    scene.wait_limit(limit, granted=0, limit=0, unavailable={node: "Unschedulable"})
+    requests_env.wait_limit(limit, granted=0, limit=0, unavailable={node: "Unschedulable"})
     client.core.patch_node(node, {"spec": {"unschedulable": None}})
-    scene.wait_limit(limit, limit=1)
-    scene.nothing_is_left(limit)
+    requests_env.wait_limit(limit, limit=1)
+    requests_env.nothing_is_left(limit)
 
 
 def _completes(actor, node):
@@ -227,17 +227,17 @@ def _completes(actor, node):
     return True
 
 
-def test_an_old_limit_and_an_old_request_are_served_as_they_are(scene, serve, objects, actor):
+def test_an_old_limit_and_an_old_request_are_served_as_they_are(requests_env, serve, objects, actor):
     """Percent and policies, no type: the limit of that name governs all nodes. It is shared with nobody here: the
     limit grants whatever other cases hold, so it has all of the room there is."""
-    node, = scene.nodes(1)
+    node, = requests_env.nodes(1)
     objects.send("DELETE", path(LIMITS, "node"))
     status, answer = objects.create(LIMITS, "node", {"limit": 100, "policies": ["RespectNotReadyNodes", "None"]})
     assert status == 201, answer
     serve()
-    wait_for(lambda: scene.status("node", LIMITS).get("limit", 0) >= 1, "it counts")
-    assert scene.condition("node", "PoliciesRecognized", LIMITS).get("status") != "False"
+    wait_for(lambda: requests_env.status("node", LIMITS).get("limit", 0) >= 1, "it counts")
+    assert requests_env.condition("node", "PoliciesRecognized", LIMITS).get("status") != "False"
     wait_for(lambda: actor.is_maintenance_approved(node), "it is approved")
     name = actor.find(node, "node")["metadata"]["name"]
-    scene.wait_phase(name, "Approved")
-    assert scene.status(name)["limits"] == ["node"]
+    requests_env.wait_phase(name, "Approved")
+    assert requests_env.status(name)["limits"] == ["node"]

@@ -9,7 +9,7 @@ import pytest
 
 from requests_api import CLIENT_LABEL, Requests, install
 from process import Controller, Process, drydock
-from step_config import label, recipe, state, write
+from step_config import label, step_config, state, write
 from wait import wait_for
 
 LIMITS, ASKS = "maintenancelimits", "maintenancerequests"
@@ -36,19 +36,19 @@ def fixture_objects(backend):
 
 @pytest.fixture(name="controller")
 def fixture_controller(backend, tmp_path):
-    config = write(tmp_path / "maintenance.yaml", recipe(profiles=PROFILES))
+    config = write(tmp_path / "maintenance.yaml", step_config(profiles=PROFILES))
     with Controller(backend.kubeconfig, tmp_path, flags=["--config", str(config)]) as started:
         yield started.wait_ready()
 
 
-class Scene:
+class RequestsEnv:
     """Five nodes under one limit of two: a request and a profile hold it, three wait."""
 
     def __init__(self, client, objects, make_node, unique):
         self.client, self.objects, self.limit = client, objects, unique
-        self.nodes = [make_node(f"{unique}-n{i}", {"scene": unique}) for i in range(5)]
+        self.nodes = [make_node(f"{unique}-n{i}", {"case": unique}) for i in range(5)]
         self.create(LIMITS, unique, {"type": "node", "limit": 100, "maxCount": 2,
-                                     "selector": {"matchLabels": {"scene": unique}}})
+                                     "selector": {"matchLabels": {"case": unique}}})
         for name in self.nodes:
             label(client, name, profile="os", approved="yes")
 
@@ -72,12 +72,12 @@ class Scene:
         assert status == 200, answer
 
 
-@pytest.fixture(name="scene")
-def fixture_scene(client, objects, make_node, unique, controller):
-    scene = Scene(client, objects, make_node, unique)
+@pytest.fixture(name="requests_env")
+def fixture_requests_env(client, objects, make_node, unique, controller):
+    requests_env = RequestsEnv(client, objects, make_node, unique)
     wait_for(lambda: objects.get(LIMITS, unique).get("status", {}).get("nominal") == 2, "the limit is computed")
     assert controller.alive()
-    return scene
+    return requests_env
 
 
 @pytest.fixture(name="run")
@@ -112,70 +112,70 @@ def wait_claim(controller, name, where="/api/v1/limits", **wanted):
     return wait_for(found, f"{name} is shown with {wanted}")
 
 
-def test_who_holds_what_and_who_waits_for_whom(controller, scene, run):
-    first = scene.fill()
-    second = scene.ask(2, scene.nodes[2], "rebooter")
-    third = scene.ask(3, scene.nodes[0], "replacer")
-    waits = wait_claim(controller, second, waits=True, reason="LimitReached", limit=scene.limit)
-    assert waits["limits"] == [scene.limit] and waits["position"] >= 1 and waits["since"]
-    assert waits["until"].startswith(f"1 of the 2 held under limit {scene.limit} ends")
-    assert waits["blocker"]["target"] in scene.nodes[:2]
+def test_who_holds_what_and_who_waits_for_whom(controller, requests_env, run):
+    first = requests_env.fill()
+    second = requests_env.ask(2, requests_env.nodes[2], "rebooter")
+    third = requests_env.ask(3, requests_env.nodes[0], "replacer")
+    waits = wait_claim(controller, second, waits=True, reason="LimitReached", limit=requests_env.limit)
+    assert waits["limits"] == [requests_env.limit] and waits["position"] >= 1 and waits["since"]
+    assert waits["until"].startswith(f"1 of the 2 held under limit {requests_env.limit} ends")
+    assert waits["blocker"]["target"] in requests_env.nodes[:2]
     busy = wait_claim(controller, third, waits=True, reason="TargetBusy")
     assert busy["blocker"]["name"] == first and busy["blocker"]["client"] == "kured"
-    assert busy["until"] == f"node {scene.nodes[0]} is released"
+    assert busy["until"] == f"node {requests_env.nodes[0]} is released"
     held = wait_claim(controller, first, waits=False, phase="Approved")
-    assert held["limits"] == [scene.limit]
+    assert held["limits"] == [requests_env.limit]
 
     def limit():
-        return next(it for it in board(controller)["limits"] if it["name"] == scene.limit)
+        return next(it for it in board(controller)["limits"] if it["name"] == requests_env.limit)
 
     found = wait_for(lambda: (it := limit())["held"] == 2 and it["waiting"] == 2 and it, "its numbers are right")
     assert (found["allowed"], found["population"], found["room"], found["standing"]) == (2, 5, 0, "full")
-    assert found["selects"] == f"scene={scene.limit}"
-    assert {(h["target"], h["name"]) for h in found["holders"]} == {(scene.nodes[0], first), (scene.nodes[1], "profile/os")}
+    assert found["selects"] == f"case={requests_env.limit}"
+    assert {(h["target"], h["name"]) for h in found["holders"]} == {(requests_env.nodes[0], first), (requests_env.nodes[1], "profile/os")}
 
     text = run("explain", "request", second)
     assert text.splitlines()[0].startswith(f"request {second}: Pending for ")
-    assert f"node {scene.nodes[2]}" in text and "rebooter" in text and "  until " in text
-    assert f"limit {scene.limit}: 2 granted" in narrow(text)
-    assert f"request {first}: Approved for " in run("explain", "request", scene.nodes[0])  # by its target
-    text = run("explain", "limit", scene.limit)
-    assert text.startswith(f"limit {scene.limit}: full\n")
-    assert f"held (2) {scene.nodes[0]} {first} of kured, Approved for " in narrow(text)
-    assert f"{scene.nodes[1]} profile os, InMaintenance for " in narrow(text)
+    assert f"node {requests_env.nodes[2]}" in text and "rebooter" in text and "  until " in text
+    assert f"limit {requests_env.limit}: 2 granted" in narrow(text)
+    assert f"request {first}: Approved for " in run("explain", "request", requests_env.nodes[0])  # by its target
+    text = run("explain", "limit", requests_env.limit)
+    assert text.startswith(f"limit {requests_env.limit}: full\n")
+    assert f"held (2) {requests_env.nodes[0]} {first} of kured, Approved for " in narrow(text)
+    assert f"{requests_env.nodes[1]} profile os, InMaintenance for " in narrow(text)
     assert "queue (2)" in text
     assert "there is no request 'nobody'" in run("explain", "request", "nobody", check=1)
     assert "there is no limit 'nobody'" in run("explain", "limit", "nobody", check=1)
     # And of a node, who has it and who wants it.
-    text = narrow(run("explain", scene.nodes[0]))
+    text = narrow(run("explain", requests_env.nodes[0]))
     assert f"held by request {first} of kured for " in text and f"asked by request {third} of replacer for " in text
-    assert "held by profile os for " in narrow(run("explain", scene.nodes[1]))
+    assert "held by profile os for " in narrow(run("explain", requests_env.nodes[1]))
 
 
-def test_a_profile_that_waits_for_a_limit_stands_in_the_same_queue(client, controller, scene, run):
-    scene.fill()
-    label(client, scene.nodes[3], due="yes")
+def test_a_profile_that_waits_for_a_limit_stands_in_the_same_queue(client, controller, requests_env, run):
+    requests_env.fill()
+    label(client, requests_env.nodes[3], due="yes")
 
     def waits():
-        return [c for c in board(controller)["claims"] if c["waits"] and c["target"] == scene.nodes[3]]
+        return [c for c in board(controller)["claims"] if c["waits"] and c["target"] == requests_env.nodes[3]]
 
     [found] = wait_for(waits, "the node waits")
-    assert (found["name"], found["reason"], found["limit"]) == ("profile/os", "LimitReached", scene.limit)
-    text = narrow(run("explain", scene.nodes[3]))
-    assert f"waits limit {scene.limit}: 2 granted" in text
-    assert "asked by profile os for " in text and f"until 1 of the 2 held under limit {scene.limit} ends" in text
+    assert (found["name"], found["reason"], found["limit"]) == ("profile/os", "LimitReached", requests_env.limit)
+    text = narrow(run("explain", requests_env.nodes[3]))
+    assert f"waits limit {requests_env.limit}: 2 granted" in text
+    assert "asked by profile os for " in text and f"until 1 of the 2 held under limit {requests_env.limit} ends" in text
 
 
-def test_status_has_limits_holders_and_the_queue(controller, scene, run):
-    first = scene.fill()
-    second = scene.ask(2, scene.nodes[2], "rebooter")
+def test_status_has_limits_holders_and_the_queue(controller, requests_env, run):
+    first = requests_env.fill()
+    second = requests_env.ask(2, requests_env.nodes[2], "rebooter")
     wait_claim(controller, second, waits=True, reason="LimitReached")
 
     # Others may have limits and requests in this cluster.
-    wide = wait_for(lambda: (t := narrow(run("status", "-o", "wide"))) and f"{scene.limit} node 2 of 5 2 0 1 full" in t and t,
+    wide = wait_for(lambda: (t := narrow(run("status", "-o", "wide"))) and f"{requests_env.limit} node 2 of 5 2 0 1 full" in t and t,
                     "the limit is in the table")
-    assert f"{scene.nodes[0]} {first} of kured, Approved for " in wide
-    assert re.search(rf"{scene.nodes[2]} \d+\. {second} of rebooter for ", wide), wide
+    assert f"{requests_env.nodes[0]} {first} of kured, Approved for " in wide
+    assert re.search(rf"{requests_env.nodes[2]} \d+\. {second} of rebooter for ", wide), wide
     text = run("status")
     assert "\nlimit " in text and "\nheld (" in text and "\nqueue (" in text
     # Words are never broken, and neither is the path of the file.
@@ -185,20 +185,20 @@ def test_status_has_limits_holders_and_the_queue(controller, scene, run):
     assert "board" not in json.loads(controller.get("/api/v1/status?board=0")[2])
 
 
-def test_a_pause_is_told_and_followed(controller, scene, tmp_path):
-    arguments = [drydock(), "explain", "limit", scene.limit, "--watch", "--address", f"127.0.0.1:{controller.metrics_port}"]
+def test_a_pause_is_told_and_followed(controller, requests_env, tmp_path):
+    arguments = [drydock(), "explain", "limit", requests_env.limit, "--watch", "--address", f"127.0.0.1:{controller.metrics_port}"]
     with Process(arguments, tmp_path, "watch") as watch:
-        wait_for(lambda: f"limit {scene.limit}: open" in watch.out(), "it begins")
-        scene.pause(True)
-        name = scene.ask(1, scene.nodes[0], "kured")
-        wait_for(lambda: f"limit {scene.limit}: paused" in watch.out(), "it goes on")
+        wait_for(lambda: f"limit {requests_env.limit}: open" in watch.out(), "it begins")
+        requests_env.pause(True)
+        name = requests_env.ask(1, requests_env.nodes[0], "kured")
+        wait_for(lambda: f"limit {requests_env.limit}: paused" in watch.out(), "it goes on")
         found = wait_claim(controller, name, reason="Paused")
-        assert found["until"] == f"spec.paused of limit {scene.limit} is false"
+        assert found["until"] == f"spec.paused of limit {requests_env.limit} is false"
         wait_for(lambda: "until spec.paused of" in watch.out(), "and says what would help")
         assert "\033" not in watch.out()
-    scene.pause(False)
-    wait_for(lambda: scene.objects.state(name) == "Approved", "it is approved")
-    scene.objects.move(name, "InProgress", "Completed")
+    requests_env.pause(False)
+    wait_for(lambda: requests_env.objects.state(name) == "Approved", "it is approved")
+    requests_env.objects.move(name, "InProgress", "Completed")
     ended = wait_claim(controller, name, f"/api/v1/explain?request={name}", ended=True, phase="Completed")
     assert ended["until"] == ""
     wait_for(lambda: claim(board(controller), name) is None, "what has ended is not listed")

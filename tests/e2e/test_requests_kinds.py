@@ -3,7 +3,7 @@
 import pytest
 
 from objects import daemon_set, deployment, template
-from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_requests_env, fixture_serve
 from wait import wait_for
 
 
@@ -17,16 +17,16 @@ def set_ready(client, node, status):
 # --- nodes ---
 
 
-def test_readiness_counts_as_the_policies_say(scene, serve, client, kubelets):
+def test_readiness_counts_as_the_policies_say(requests_env, serve, client, kubelets):
     """Unknown counts, which the original did not see; no condition at all does not. The first policy that hits is told."""
     kubelets.pause()  # so that nodes have the conditions that are written here
-    silent, broken, lost, healthy = scene.nodes(4)
+    silent, broken, lost, healthy = requests_env.nodes(4)
     for node in (broken, healthy):
         client.core.patch_node(node, {"spec": {"unschedulable": True}})
-    both = scene.limit("-both", limit=100, policies=["NotReady", "Unschedulable"])
-    other = scene.limit("-other", limit=100, policies=["Unschedulable", "NotReady"])
-    ready = scene.limit("-ready", limit=100, policies=["NotReady"])
-    none = scene.limit("-none", limit=100)
+    both = requests_env.limit("-both", limit=100, policies=["NotReady", "Unschedulable"])
+    other = requests_env.limit("-other", limit=100, policies=["Unschedulable", "NotReady"])
+    ready = requests_env.limit("-ready", limit=100, policies=["NotReady"])
+    none = requests_env.limit("-none", limit=100)
     wanted = {
         both: (1, {broken: "NotReady", lost: "NotReady", healthy: "Unschedulable"}),
         other: (1, {broken: "Unschedulable", lost: "NotReady", healthy: "Unschedulable"}),
@@ -39,23 +39,23 @@ def test_readiness_counts_as_the_policies_say(scene, serve, client, kubelets):
         # Whoever looks after nodes without a kubelet writes conditions, too: after a while, and again.
         for node, status in ((silent, None), (broken, "False"), (lost, "Unknown"), (healthy, "True")):
             set_ready(client, node, status)
-        found = {name: scene.status(name, LIMITS) for name in wanted}
+        found = {name: requests_env.status(name, LIMITS) for name in wanted}
         return {name: (s.get("limit", 0), s.get("unavailable", {})) for name, s in found.items()} == wanted
 
     wait_for(counted, "they are counted as their policies say")
 
 
-def test_zero_grants_nothing_only_when_the_minimum_is_zero(scene, serve, objects):
-    nodes = scene.nodes(2)
-    limit = scene.limit(limit=0, minimum=0)
+def test_zero_grants_nothing_only_when_the_minimum_is_zero(requests_env, serve, objects):
+    nodes = requests_env.nodes(2)
+    limit = requests_env.limit(limit=0, minimum=0)
     serve()
-    names = [scene.ask(node) for node in nodes]
+    names = [requests_env.ask(node) for node in nodes]
     for name in names:
-        scene.wait_reason(name, "LimitReached")
-    scene.wait_limit(limit, nominal=0, waiting=2)
+        requests_env.wait_reason(name, "LimitReached")
+    requests_env.wait_limit(limit, nominal=0, waiting=2)
     assert [objects.state(name) for name in names] == ["Pending", "Pending"]
     assert objects.patch(LIMITS, limit, {"spec": {"minimum": None}})[0] == 200
-    scene.wait_limit(limit, nominal=1, granted=1, waiting=1)
+    requests_env.wait_limit(limit, nominal=1, granted=1, waiting=1)
 
 
 # --- workloads ---
@@ -73,7 +73,7 @@ def workload(kind, name, selector, healthy):
         manifest = daemon_set(name, {"no": "where"} if healthy else selector)
     else:
         manifest = (deployment if kind == "deployment" else stateful_set)(name, 0 if healthy else 1, selector)
-    manifest["metadata"]["labels"] = {"scene": selector["scene"]}
+    manifest["metadata"]["labels"] = {"case": selector["case"]}
     return manifest
 
 
@@ -101,75 +101,75 @@ def fixture_swept(client, namespace):
     wait_for(empty, "the pods are gone")
 
 
-def ask_for(scene, kind, namespace, name):
-    return scene.ask(name, type=kind, namespace=namespace)
+def ask_for(requests_env, kind, namespace, name):
+    return requests_env.ask(name, type=kind, namespace=namespace)
 
 
 @pytest.mark.parametrize("kind", ["deployment", "daemonset", "statefulset"])
-def test_workloads_are_granted_by_their_own_limit(scene, serve, client, kubelets, namespace, swept, kind):
+def test_workloads_are_granted_by_their_own_limit(requests_env, serve, client, kubelets, namespace, swept, kind):
     """Half of four, and one of them is broken: one healthy one and the broken one, never a second healthy one."""
     assert swept == namespace
     kubelets.pause()
-    scene.nodes(1)
-    selector = {"scene": scene.unique}
+    requests_env.nodes(1)
+    selector = {"case": requests_env.unique}
     for name in ("a", "b", "c", "broken"):
         create(client, kind, namespace, workload(kind, name, selector, healthy=name != "broken"))
-    limit = scene.limit(type=kind, limit=50, policies=["Unavailable"])
+    limit = requests_env.limit(type=kind, limit=50, policies=["Unavailable"])
     serve()
-    scene.wait_limit(limit, population=4, nominal=2, limit=1, unavailable={f"{namespace}/broken": "Unavailable"})
-    first = ask_for(scene, kind, namespace, "a")
-    scene.wait_phase(first, "Approved")
-    waiting = ask_for(scene, kind, namespace, "b")
-    scene.wait_reason(waiting, "LimitReached")
-    repair = ask_for(scene, kind, namespace, "broken")
-    scene.wait_phase(repair, "Approved")
-    scene.wait_limit(limit, granted=2, waiting=1)
-    assert {r["target"] for r in scene.status(limit, LIMITS)["reservations"]} == {
+    requests_env.wait_limit(limit, population=4, nominal=2, limit=1, unavailable={f"{namespace}/broken": "Unavailable"})
+    first = ask_for(requests_env, kind, namespace, "a")
+    requests_env.wait_phase(first, "Approved")
+    waiting = ask_for(requests_env, kind, namespace, "b")
+    requests_env.wait_reason(waiting, "LimitReached")
+    repair = ask_for(requests_env, kind, namespace, "broken")
+    requests_env.wait_phase(repair, "Approved")
+    requests_env.wait_limit(limit, granted=2, waiting=1)
+    assert {r["target"] for r in requests_env.status(limit, LIMITS)["reservations"]} == {
         f"{namespace}/a", f"{namespace}/broken"}
-    nowhere = ask_for(scene, kind, namespace, "nobody")
-    scene.wait_reason(nowhere, "TargetNotFound")
-    scene.act(repair)
-    scene.wait_limit(limit, granted=1)
-    assert scene.objects.state(waiting) == "Pending", "the broken one still counts"
-    scene.act(first)
-    scene.act(waiting)
-    scene.nothing_is_left(limit)
+    nowhere = ask_for(requests_env, kind, namespace, "nobody")
+    requests_env.wait_reason(nowhere, "TargetNotFound")
+    requests_env.act(repair)
+    requests_env.wait_limit(limit, granted=1)
+    assert requests_env.objects.state(waiting) == "Pending", "the broken one still counts"
+    requests_env.act(first)
+    requests_env.act(waiting)
+    requests_env.nothing_is_left(limit)
 
 
-def test_a_workload_in_another_namespace_is_another_one(scene, serve, client, namespace):
+def test_a_workload_in_another_namespace_is_another_one(requests_env, serve, client, namespace):
     """Limits may look at the namespaces' labels."""
-    client.core.patch_namespace(namespace, {"metadata": {"labels": {"tier": scene.unique}}})
+    client.core.patch_namespace(namespace, {"metadata": {"labels": {"tier": requests_env.unique}}})
     for name in ("a", "b"):
         client.apps.create_namespaced_deployment(namespace, deployment(name, 0))
-    limit = scene.limit(type="deployment", limit=50, selector={}, namespaceSelector={
-        "matchLabels": {"tier": scene.unique}})
+    limit = requests_env.limit(type="deployment", limit=50, selector={}, namespaceSelector={
+        "matchLabels": {"tier": requests_env.unique}})
     serve()
-    scene.wait_limit(limit, population=2, nominal=1)
-    scene.wait_phase(ask_for(scene, "deployment", namespace, "a"), "Approved")
-    scene.wait_reason(ask_for(scene, "deployment", namespace, "b"), "LimitReached")
-    incomplete = scene.ask("a", type="deployment")
-    scene.wait_reason(incomplete, "InvalidSpec")
+    requests_env.wait_limit(limit, population=2, nominal=1)
+    requests_env.wait_phase(ask_for(requests_env, "deployment", namespace, "a"), "Approved")
+    requests_env.wait_reason(ask_for(requests_env, "deployment", namespace, "b"), "LimitReached")
+    incomplete = requests_env.ask("a", type="deployment")
+    requests_env.wait_reason(incomplete, "InvalidSpec")
 
 
 @pytest.mark.nodes(1)
-def test_a_node_waits_for_the_limits_of_its_workloads(scene, serve, client, objects, nodes, namespace, unique):
+def test_a_node_waits_for_the_limits_of_its_workloads(requests_env, serve, client, objects, nodes, namespace, unique):
     """safetyChecks: WorkloadLimits. Two Deployments would lose their pods, and one of them may."""
     node, = nodes
     for name in ("a", "b"):
         manifest = deployment(name, 1, {"e2e": unique})
-        manifest["metadata"]["labels"] = {"scene": unique}
+        manifest["metadata"]["labels"] = {"case": unique}
         client.apps.create_namespaced_deployment(namespace, manifest)
-    works = scene.limit("-works", type="deployment", limit=50, policies=["Unavailable"])
-    scene.limit(selector={"matchLabels": {"e2e": unique}}, limit=100, safetyChecks=["WorkloadLimits"])
+    works = requests_env.limit("-works", type="deployment", limit=50, policies=["Unavailable"])
+    requests_env.limit(selector={"matchLabels": {"e2e": unique}}, limit=100, safetyChecks=["WorkloadLimits"])
     wait_for(lambda: all((d.status.available_replicas or 0) == 1
                          for d in client.apps.list_namespaced_deployment(namespace).items), "they are available")
     serve()
-    scene.wait_limit(works, population=2, unavailableCount=0)
-    name = scene.ask(node)
-    refused = wait_for(lambda: scene.condition(name, "SafeToProceed").get("status") == "False" and
-                       scene.condition(name, "SafeToProceed"), "it is not safe")
+    requests_env.wait_limit(works, population=2, unavailableCount=0)
+    name = requests_env.ask(node)
+    refused = wait_for(lambda: requests_env.condition(name, "SafeToProceed").get("status") == "False" and
+                       requests_env.condition(name, "SafeToProceed"), "it is not safe")
     assert f"WorkloadLimits: limit {works}: {namespace}/" in refused["message"]
     assert objects.state(name) == "Pending"
     assert objects.patch(LIMITS, works, {"spec": {"limit": 100}})[0] == 200
-    scene.wait_phase(name, "Approved")
-    assert scene.objects.get(ASKS, name)["status"]["limits"] == [unique]
+    requests_env.wait_phase(name, "Approved")
+    assert requests_env.objects.get(ASKS, name)["status"]["limits"] == [unique]

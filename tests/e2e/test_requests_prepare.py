@@ -4,7 +4,7 @@ import pytest
 
 from requests_api import path
 from objects import budget, daemon_set, pod
-from requests_fixture import ASKS, LIMITS, MARK, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_fixture import ASKS, LIMITS, MARK, fixture_installed, fixture_objects, fixture_requests_env, fixture_serve
 from wait import wait_for
 
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
@@ -42,41 +42,41 @@ def fixture_held(client, nodes, namespace):
 
 
 @pytest.mark.nodes(1)
-def test_a_budget_blocks_the_drain_and_is_named(scene, serve, client, held, namespace, unique):
-    limit = scene.limit(selector=machines(unique), limit=100, drain={"evictUnmanaged": True, "timeoutSeconds": 0})
+def test_a_budget_blocks_the_drain_and_is_named(requests_env, serve, client, held, namespace, unique):
+    limit = requests_env.limit(selector=machines(unique), limit=100, drain={"evictUnmanaged": True, "timeoutSeconds": 0})
     serve()
-    name = scene.ask(held)
-    blocked = scene.wait_reason(name, "PDBWouldBlock")
+    name = requests_env.ask(held)
+    blocked = requests_env.wait_reason(name, "PDBWouldBlock")
     assert blocked["type"] == "Prepared"
-    preparation = wait_for(lambda: scene.status(name)["preparation"].get("blockedBy") and
-                           scene.status(name)["preparation"], "it says who bars the way")
+    preparation = wait_for(lambda: requests_env.status(name)["preparation"].get("blockedBy") and
+                           requests_env.status(name)["preparation"], "it says who bars the way")
     assert f"{namespace}/held" in preparation["blockedBy"][0]
     assert preparation["podsLeft"] == 1
-    assert scene.objects.state(name) == "Pending", "an actor sees nothing of it"
+    assert requests_env.objects.state(name) == "Pending", "an actor sees nothing of it"
     node = client.core.read_node(held)
-    assert node.spec.unschedulable and node.metadata.annotations[MARK] == scene.uid(name)
+    assert node.spec.unschedulable and node.metadata.annotations[MARK] == requests_env.uid(name)
     assert running(client, namespace, "held")
     client.policy.delete_namespaced_pod_disruption_budget("held", namespace)
-    scene.act(name)
+    requests_env.act(name)
     assert left(client, namespace, held) == []
-    scene.nothing_is_left(limit, nodes=[held])
+    requests_env.nothing_is_left(limit, nodes=[held])
 
 
 @pytest.mark.nodes(1)
-def test_a_drain_that_takes_too_long_is_undone(scene, serve, client, held, namespace, unique):
-    limit = scene.limit(selector=machines(unique), limit=100, drain={"evictUnmanaged": True, "timeoutSeconds": 2},
+def test_a_drain_that_takes_too_long_is_undone(requests_env, serve, client, held, namespace, unique):
+    limit = requests_env.limit(selector=machines(unique), limit=100, drain={"evictUnmanaged": True, "timeoutSeconds": 2},
                         timeouts={"maxRejections": 1})
     serve("--clock-skew-tolerance", "0s")
-    name = scene.ask(held)
-    scene.wait_phase(name, "Rejected")
-    status = scene.status(name)
+    name = requests_env.ask(held)
+    requests_env.wait_phase(name, "Rejected")
+    status = requests_env.status(name)
     assert (status["lastRejection"]["reason"], status["rejections"], status["result"]) == ("DrainTimeout", 1, "Rejected")
-    scene.nothing_is_left(limit, nodes=[held])
+    requests_env.nothing_is_left(limit, nodes=[held])
     assert running(client, namespace, "held")
 
 
 @pytest.mark.nodes(1)
-def test_pods_that_stay_on_purpose_survive(scene, serve, client, nodes, namespace, unique):
+def test_pods_that_stay_on_purpose_survive(requests_env, serve, client, nodes, namespace, unique):
     node, = nodes
     mirror = pod("mirror", node=node)
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
@@ -87,40 +87,40 @@ def test_pods_that_stay_on_purpose_survive(scene, serve, client, nodes, namespac
     wait_for(lambda: len(left(client, namespace, node)) == 4 and
              running(client, namespace, *left(client, namespace, node)), "all pods run")
     before = {p.metadata.name: p.metadata.uid for p in client.core.list_namespaced_pod(namespace).items}
-    limit = scene.limit(selector=machines(unique), limit=100, drain={"evictUnmanaged": True})
+    limit = requests_env.limit(selector=machines(unique), limit=100, drain={"evictUnmanaged": True})
     serve()
-    name = scene.ask(node)
-    scene.wait_phase(name, "Approved")
+    name = requests_env.ask(node)
+    requests_env.wait_phase(name, "Approved")
     after = {p.metadata.name: p.metadata.uid for p in client.core.list_namespaced_pod(namespace).items}
     assert after == {pod_name: uid for pod_name, uid in before.items() if pod_name != "goes"}
-    scene.act(name)
-    scene.nothing_is_left(limit, nodes=[node])
+    requests_env.act(name)
+    requests_env.nothing_is_left(limit, nodes=[node])
 
 
 @pytest.mark.nodes(1)
-def test_work_that_expires_keeps_the_cordon_until_it_ends(scene, serve, client, nodes, unique):
+def test_work_that_expires_keeps_the_cordon_until_it_ends(requests_env, serve, client, nodes, unique):
     node, = nodes
-    limit = scene.limit(selector=machines(unique), limit=100, drain={}, timeouts={"inProgressSeconds": 1})
+    limit = requests_env.limit(selector=machines(unique), limit=100, drain={}, timeouts={"inProgressSeconds": 1})
     serve("--clock-skew-tolerance", "0s")
-    name = scene.ask(node)
-    scene.wait_state(name, "Approved")
-    scene.objects.move(name, "InProgress")
-    scene.wait_phase(name, "Expired")
-    scene.wait_limit(limit, granted=0)
+    name = requests_env.ask(node)
+    requests_env.wait_state(name, "Approved")
+    requests_env.objects.move(name, "InProgress")
+    requests_env.wait_phase(name, "Expired")
+    requests_env.wait_limit(limit, granted=0)
     assert client.core.read_node(node).spec.unschedulable
-    scene.objects.move(name, "Completed")
-    scene.nothing_is_left(limit, nodes=[node])
+    requests_env.objects.move(name, "Completed")
+    requests_env.nothing_is_left(limit, nodes=[node])
 
 
-def test_a_cordon_of_somebody_else_stays(scene, serve, client):
-    node, = scene.nodes(1)
+def test_a_cordon_of_somebody_else_stays(requests_env, serve, client):
+    node, = requests_env.nodes(1)
     client.core.patch_node(node, {"spec": {"unschedulable": True}})
-    limit = scene.limit(limit=100, drain={})
+    limit = requests_env.limit(limit=100, drain={})
     serve()
-    name = scene.ask(node)
-    scene.act(name)
-    scene.wait_phase(name, "Completed")
-    scene.nothing_is_left(limit)
+    name = requests_env.ask(node)
+    requests_env.act(name)
+    requests_env.wait_phase(name, "Completed")
+    requests_env.nothing_is_left(limit)
     found = client.core.read_node(node)
     assert found.spec.unschedulable and MARK not in (found.metadata.annotations or {})
 
@@ -157,33 +157,33 @@ def fixture_volumes(objects):
         objects.send("DELETE", where)
 
 
-def test_the_last_volume_is_waited_for(scene, serve, volumes):
-    node, other = scene.nodes(2)
-    unique = scene.unique
+def test_the_last_volume_is_waited_for(requests_env, serve, volumes):
+    node, other = requests_env.nodes(2)
+    unique = requests_env.unique
     first, last = volumes.attach(f"{unique}-1", node), volumes.attach(f"{unique}-2", node)
     volumes.attach(f"{unique}-3", other)
     volumes.attach(f"{unique}-4", node, driver="ignored.example.com")
-    limit = scene.limit(limit=50, infraDrain={"ignoreDrivers": ["ignored.example.com"]})
+    limit = requests_env.limit(limit=50, infraDrain={"ignoreDrivers": ["ignored.example.com"]})
     serve()
-    name = scene.ask(node)
+    name = requests_env.ask(node)
 
     def waits_for(count):
-        wait_for(lambda: scene.status(name).get("preparation", {}).get("volumesLeft") == count, f"{count} are left")
+        wait_for(lambda: requests_env.status(name).get("preparation", {}).get("volumesLeft") == count, f"{count} are left")
 
     waits_for(2)
-    assert scene.wait_reason(name, "WaitingForDetach")["type"] == "Prepared"
-    assert scene.status(name)["step"] == "Detach"
+    assert requests_env.wait_reason(name, "WaitingForDetach")["type"] == "Prepared"
+    assert requests_env.status(name)["step"] == "Detach"
     volumes.detach(first)
     waits_for(1)
-    assert f"pv-{last}" in scene.status(name)["preparation"]["blockedBy"][0]
-    assert scene.objects.state(name) == "Pending"
+    assert f"pv-{last}" in requests_env.status(name)["preparation"]["blockedBy"][0]
+    assert requests_env.objects.state(name) == "Pending"
     volumes.detach(last)
-    scene.act(name)
-    scene.nothing_is_left(limit)
+    requests_env.act(name)
+    requests_env.nothing_is_left(limit)
 
 
 @pytest.mark.nodes(1)
-def test_the_volume_of_a_daemon_is_not_waited_for(scene, serve, client, backend, volumes, nodes, namespace, unique):
+def test_the_volume_of_a_daemon_is_not_waited_for(requests_env, serve, client, backend, volumes, nodes, namespace, unique):
     node, = nodes
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
              "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": unique,
@@ -208,48 +208,48 @@ def test_the_volume_of_a_daemon_is_not_waited_for(scene, serve, client, backend,
              "the daemon runs")
     volumes.attach(f"{unique}-daemon", node, unique)
     barring = volumes.attach(f"{unique}-other", node)
-    limit = scene.limit(selector=machines(unique), limit=100, drain={"evictUnmanaged": True}, infraDrain={})
+    limit = requests_env.limit(selector=machines(unique), limit=100, drain={"evictUnmanaged": True}, infraDrain={})
     serve()
-    name = scene.ask(node)
-    wait_for(lambda: scene.status(name).get("preparation", {}).get("volumesLeft") == 1, "one is waited for")
+    name = requests_env.ask(node)
+    wait_for(lambda: requests_env.status(name).get("preparation", {}).get("volumesLeft") == 1, "one is waited for")
     volumes.detach(barring)
-    scene.act(name)
-    scene.nothing_is_left(limit, nodes=[node])
+    requests_env.act(name)
+    requests_env.nothing_is_left(limit, nodes=[node])
 
 
 # --- whatever happens ---
 
 
 @pytest.mark.parametrize("point", ["Preparing", "Approved", "InProgress", "Expired"])
-def test_whatever_is_deleted_whenever_nothing_is_left(scene, serve, objects, client, point):
+def test_whatever_is_deleted_whenever_nothing_is_left(requests_env, serve, objects, client, point):
     """A limit, a request and a node go, each with a request of its own, and always at the same point."""
     drain = {"postGraceSeconds": 3600 if point == "Preparing" else 0}
     timeouts = {"inProgressSeconds": 1 if point == "Expired" else 0}
     kinds = ("limit", "request", "node")
-    nodes = {gone: scene.make_node(f"{scene.unique}-{gone}", {"scene": scene.unique, "gone": gone}) for gone in kinds}
-    limits = {gone: scene.limit("-" + gone, limit=100, drain=drain, timeouts=timeouts, selector={
-        "matchLabels": {"scene": scene.unique, "gone": gone}}) for gone in kinds}
+    nodes = {gone: requests_env.make_node(f"{requests_env.unique}-{gone}", {"case": requests_env.unique, "gone": gone}) for gone in kinds}
+    limits = {gone: requests_env.limit("-" + gone, limit=100, drain=drain, timeouts=timeouts, selector={
+        "matchLabels": {"case": requests_env.unique, "gone": gone}}) for gone in kinds}
     serve("--clock-skew-tolerance", "0s")
-    names = {gone: scene.ask(nodes[gone]) for gone in kinds}
-    uids = [scene.uid(name) for name in names.values()]
+    names = {gone: requests_env.ask(nodes[gone]) for gone in kinds}
+    uids = [requests_env.uid(name) for name in names.values()]
     for name in names.values():
         if point in ("InProgress", "Expired"):
-            scene.wait_phase(name, "Approved")
+            requests_env.wait_phase(name, "Approved")
             objects.move(name, "InProgress")
-        scene.wait_phase(name, point)
+        requests_env.wait_phase(name, point)
         if point == "Preparing":
-            wait_for(lambda n=name: scene.status(n).get("step") == "DrainGrace", "the node is drained")
-    assert all(scene.cordoned(node) for node in nodes.values())
+            wait_for(lambda n=name: requests_env.status(n).get("step") == "DrainGrace", "the node is drained")
+    assert all(requests_env.cordoned(node) for node in nodes.values())
 
     assert objects.send("DELETE", path(LIMITS, limits["limit"]))[0] == 200
     assert objects.send("DELETE", path(ASKS, names["request"]))[0] == 200
     client.core.delete_node(nodes["node"])
     if point == "Preparing":
-        scene.wait_phase(names["limit"], "Approved")
-        scene.wait_reason(names["node"], "TargetNotFound")
+        requests_env.wait_phase(names["limit"], "Approved")
+        requests_env.wait_reason(names["node"], "TargetNotFound")
     for gone in ("limit", "node"):
         objects.move(names[gone], "Completed")
-        scene.wait_phase(names[gone], "Completed")
+        requests_env.wait_phase(names[gone], "Completed")
     for gone in ("request", "node"):
-        scene.nothing_is_left(limits[gone], uids)
-    scene.nothing_is_left(uids=uids, nodes=[nodes["limit"], nodes["request"]])
+        requests_env.nothing_is_left(limits[gone], uids)
+    requests_env.nothing_is_left(uids=uids, nodes=[nodes["limit"], nodes["request"]])

@@ -8,7 +8,7 @@ import yaml
 
 from objects import deployment, pod
 from process import Process, drydock
-from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_requests_env, fixture_serve
 from test_requests import PROFILE, STATE
 from wait import wait_for
 
@@ -55,7 +55,7 @@ def fixture_give(backend, objects, unique, tmp_path):
 # The sandbox knows an administrator and nobody else.
 @pytest.mark.backend("cluster")
 @pytest.mark.nodes(2)
-def test_the_rights_on_the_page_are_enough(scene, serve, give, client, objects, kubectl, nodes, namespace, unique, tmp_path):
+def test_the_rights_on_the_page_are_enough(requests_env, serve, give, client, objects, kubectl, nodes, namespace, unique, tmp_path):
     node, profiled = nodes
     controller_user, actor_user = f"{unique}-controller", f"{unique}-actor"
     config = give(controller_user, [("ClusterRole", "drydock-controller"), ("Role", "drydock-controller")], namespace)
@@ -68,10 +68,10 @@ def test_the_rights_on_the_page_are_enough(scene, serve, give, client, objects, 
     client.core.create_namespaced_pod(namespace, pod("goes", node=node))
     client.apps.create_namespaced_deployment(namespace, deployment("web", 1, {"e2e": unique}))
     wait_for(lambda: client.apps.read_namespaced_deployment("web", namespace).status.available_replicas, "web serves")
-    scene.limit("-works", type="deployment", limit=100, selector={}, namespaceSelector={
+    requests_env.limit("-works", type="deployment", limit=100, selector={}, namespaceSelector={
         "matchLabels": {"tier": unique}})
     for kind in ("daemonset", "statefulset"):
-        scene.limit("-" + kind, type=kind, limit=100)
+        requests_env.limit("-" + kind, type=kind, limit=100)
     status, answer = objects.create("maintenanceselectors", unique, {"names": nodes}, namespace=namespace)
     assert status == 201, answer
     status, answer = objects.create(LIMITS, unique, {
@@ -83,20 +83,20 @@ def test_the_rights_on_the_page_are_enough(scene, serve, give, client, objects, 
     profile.write_text(PROFILE, encoding="utf-8")
     controller = serve("--config", str(profile), "--enable-leader-election",
                        "--lease-namespace", namespace, "--finished-ttl", "1s", kubeconfig=config)
-    scene.wait_limit(unique, population=2, nominal=2)
+    requests_env.wait_limit(unique, population=2, nominal=2)
 
     with Process([drydock(), "run", "--kubeconfig", actor, "--client", unique, node, "--", "true"],
                  str(tmp_path), "run") as run:
         assert run.wait() == 0, run.log() + controller.log()
     wait_for(lambda: not objects.of(unique), "the finished request is deleted")
-    work = scene.ask("web", type="deployment", namespace=namespace)
-    scene.act(work)
+    work = requests_env.ask("web", type="deployment", namespace=namespace)
+    requests_env.act(work)
     client.core.patch_node(profiled, {"metadata": {"labels": {
         "cloud.sap/maintenance-profile": "cycle", "update": "needed"}}})
     wait_for(lambda: client.core.read_node(profiled).metadata.labels.get(STATE) == "in-maintenance", "it is in maintenance")
     client.core.patch_node(profiled, {"metadata": {"labels": {"update": "done"}}})
     wait_for(lambda: client.core.read_node(profiled).metadata.labels.get(STATE) == "operational", "it is back")
-    scene.nothing_is_left(unique, nodes=[node])
+    requests_env.nothing_is_left(unique, nodes=[node])
     assert wait_for(lambda: client.core.list_event_for_all_namespaces(
         field_selector="reason=MaintenanceApproved,involvedObject.kind=MaintenanceRequest").items, "an event is there")
     assert controller.metric("rest_client_requests_total", code="403") == 0, controller.log()

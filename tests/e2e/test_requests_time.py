@@ -5,7 +5,7 @@ import json
 import signal
 
 from requests_api import path
-from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_requests_env, fixture_serve
 from wait import holds_for, wait_for
 
 
@@ -18,51 +18,51 @@ def kill(controller):
     controller.wait()
 
 
-def test_a_gap_lies_between_two_operations(scene, serve):
+def test_a_gap_lies_between_two_operations(requests_env, serve):
     """Also between an end and the next grant. The ledger's own stamps are compared: a request says when it was told of its
     place, which on a busy machine is later."""
     gap = 3
 
     def granted(*nodes):
-        reservations = scene.status(limit, LIMITS)["reservations"]
+        reservations = requests_env.status(limit, LIMITS)["reservations"]
         times = [moment(r["grantedTime"]) for r in reservations if r["target"] in nodes]
         assert len(times) == len(nodes)
         return sorted(times)
 
-    nodes = scene.nodes(3)
-    limit = scene.limit(limit=100, timeouts={"betweenOperationsSeconds": gap})
+    nodes = requests_env.nodes(3)
+    limit = requests_env.limit(limit=100, timeouts={"betweenOperationsSeconds": gap})
     serve()
-    names = [scene.ask(node) for node in nodes[:2]]
+    names = [requests_env.ask(node) for node in nodes[:2]]
     for name in names:
-        scene.wait_phase(name, "Approved")
+        requests_env.wait_phase(name, "Approved")
     first, second = granted(*nodes[:2])
     assert (second - first).total_seconds() >= gap
-    scene.act(names[0])
-    scene.wait_limit(limit, granted=1)
-    released = moment(scene.status(limit, LIMITS)["lastReleaseTime"])
-    third = scene.ask(nodes[2])
-    scene.wait_phase(third, "Approved")
+    requests_env.act(names[0])
+    requests_env.wait_limit(limit, granted=1)
+    released = moment(requests_env.status(limit, LIMITS)["lastReleaseTime"])
+    third = requests_env.ask(nodes[2])
+    requests_env.wait_phase(third, "Approved")
     assert (granted(nodes[2])[0] - released).total_seconds() >= gap
 
 
-def test_a_gap_that_is_waited_for_is_named(scene, serve):
-    nodes = scene.nodes(2)
-    limit = scene.limit(limit=100, timeouts={"betweenOperationsSeconds": 3600})
+def test_a_gap_that_is_waited_for_is_named(requests_env, serve):
+    nodes = requests_env.nodes(2)
+    limit = requests_env.limit(limit=100, timeouts={"betweenOperationsSeconds": 3600})
     serve()
-    scene.wait_phase(scene.ask(nodes[0]), "Approved")
-    waiting = scene.ask(nodes[1])
-    assert limit in scene.wait_reason(waiting, "Gap")["message"]
-    assert scene.objects.state(waiting) == "Pending"
+    requests_env.wait_phase(requests_env.ask(nodes[0]), "Approved")
+    waiting = requests_env.ask(nodes[1])
+    assert limit in requests_env.wait_reason(waiting, "Gap")["message"]
+    assert requests_env.objects.state(waiting) == "Pending"
 
 
-def test_a_clock_that_was_off_fires_nothing_early(scene, serve, objects):
+def test_a_clock_that_was_off_fires_nothing_early(requests_env, serve, objects):
     """The last leader wrote its times an hour ahead or behind; only what is really over is taken back."""
-    nodes = scene.nodes(3)
-    scene.limit(limit=100, timeouts={"approvedSeconds": 7000})
+    nodes = requests_env.nodes(3)
+    requests_env.limit(limit=100, timeouts={"approvedSeconds": 7000})
     first = serve()
-    ahead, behind, over = [scene.ask(node) for node in nodes]
+    ahead, behind, over = [requests_env.ask(node) for node in nodes]
     for name in (ahead, behind, over):
-        scene.wait_phase(name, "Approved")
+        requests_env.wait_phase(name, "Approved")
     first.stop()
     now = datetime.datetime.utcnow()
     times = {}
@@ -70,47 +70,47 @@ def test_a_clock_that_was_off_fires_nothing_early(scene, serve, objects):
         times[name] = (now + datetime.timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
         assert objects.patch(ASKS, name, {"status": {"approvedTime": times[name]}}, "status")[0] == 200
     serve("--clock-skew-tolerance", "0s")
-    wait_for(lambda: scene.status(over).get("rejections") == 1, "what is over is taken back")
+    wait_for(lambda: requests_env.status(over).get("rejections") == 1, "what is over is taken back")
     for name in (ahead, behind):
-        assert (objects.state(name), scene.status(name)["phase"]) == ("Approved", "Approved")
-        assert scene.status(name)["approvedTime"] == times[name], "it is not rewritten"
-        scene.act(name)
-        scene.wait_phase(name, "Completed")
+        assert (objects.state(name), requests_env.status(name)["phase"]) == ("Approved", "Approved")
+        assert requests_env.status(name)["approvedTime"] == times[name], "it is not rewritten"
+        requests_env.act(name)
+        requests_env.wait_phase(name, "Completed")
 
 
-def test_a_controller_that_is_killed_loses_nothing(scene, serve):
+def test_a_controller_that_is_killed_loses_nothing(requests_env, serve):
     """Between any two steps; the steps of the actor come while nobody serves."""
-    node, = scene.nodes(1)
-    limit = scene.limit(limit=100, drain={"postGraceSeconds": 1})
+    node, = requests_env.nodes(1)
+    limit = requests_env.limit(limit=100, drain={"postGraceSeconds": 1})
     controller = serve()
-    name = scene.ask(node)
-    scene.wait_phase(name, "Preparing")
+    name = requests_env.ask(node)
+    requests_env.wait_phase(name, "Preparing")
     kill(controller)
     controller = serve()
-    scene.wait_state(name, "Approved")
+    requests_env.wait_state(name, "Approved")
     kill(controller)
-    scene.objects.move(name, "InProgress")
+    requests_env.objects.move(name, "InProgress")
     controller = serve()
-    scene.wait_phase(name, "InProgress")
-    scene.wait_limit(limit, granted=1)
+    requests_env.wait_phase(name, "InProgress")
+    requests_env.wait_limit(limit, granted=1)
     kill(controller)
-    scene.objects.move(name, "Completed")
+    requests_env.objects.move(name, "Completed")
     serve()
-    scene.wait_phase(name, "Completed")
-    assert scene.status(name)["result"] == "Succeeded"
-    scene.nothing_is_left(limit, nodes=[node])
+    requests_env.wait_phase(name, "Completed")
+    assert requests_env.status(name)["result"] == "Succeeded"
+    requests_env.nothing_is_left(limit, nodes=[node])
 
 
-def test_nothing_is_written_when_nothing_changes(scene, serve, objects, client):
+def test_nothing_is_written_when_nothing_changes(requests_env, serve, objects, client):
     """An approved one and one that waits; nodes that change in what nobody asked about wake nobody up."""
-    nodes = scene.nodes(2)
-    limit = scene.limit(limit=50, policies=["NotReady", "Unschedulable"])
+    nodes = requests_env.nodes(2)
+    limit = requests_env.limit(limit=50, policies=["NotReady", "Unschedulable"])
     serve()
-    names = [scene.ask(nodes[0])]
-    scene.wait_phase(names[0], "Approved")
-    names.append(scene.ask(nodes[1]))
-    scene.wait_reason(names[1], "LimitReached")
-    scene.wait_limit(limit, granted=1, waiting=1)
+    names = [requests_env.ask(nodes[0])]
+    requests_env.wait_phase(names[0], "Approved")
+    names.append(requests_env.ask(nodes[1]))
+    requests_env.wait_reason(names[1], "LimitReached")
+    requests_env.wait_limit(limit, granted=1, waiting=1)
 
     def events():
         found = client.core.list_event_for_all_namespaces(field_selector="involvedObject.kind=MaintenanceRequest").items
@@ -131,12 +131,12 @@ def test_nothing_is_written_when_nothing_changes(scene, serve, objects, client):
     wait_for(rests, "it rests")
 
 
-def test_the_history_of_a_limit_never_shows_too_many(scene, serve, objects):
+def test_the_history_of_a_limit_never_shows_too_many(requests_env, serve, objects):
     """Every version that the server ever had is looked at, not only those that a test happens to see."""
-    nodes = scene.nodes(10)
-    limit = scene.limit(limit=20)
+    nodes = requests_env.nodes(10)
+    limit = requests_env.limit(limit=20)
     start = objects.get(LIMITS, limit)["metadata"]["resourceVersion"]
-    names = [scene.ask(node) for node in nodes for _ in range(2)]
+    names = [requests_env.ask(node) for node in nodes for _ in range(2)]
     serve()
 
     def finish():
@@ -149,7 +149,7 @@ def test_the_history_of_a_limit_never_shows_too_many(scene, serve, objects):
         return set(states.values()) == {"Completed"}
 
     wait_for(finish, "all are served")
-    scene.nothing_is_left(limit)
+    requests_env.nothing_is_left(limit)
     end = int(objects.get(LIMITS, limit)["metadata"]["resourceVersion"])
     most, last = 0, 0
     for event in history(objects.access, f"{path(LIMITS)}?watch=true&resourceVersion={start}"

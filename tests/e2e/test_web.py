@@ -6,7 +6,7 @@ from backend import Sandbox
 from browser import Browser
 from conftest import WORLD, Client
 from process import Controller
-from step_config import label, recipe, state, write
+from step_config import label, step_config, state, write
 from wait import wait_for
 
 pytestmark = pytest.mark.backend("sandbox")
@@ -18,7 +18,7 @@ MANY = 5000
 def fleet(tmp_path_factory):
     """(client of a sandbox, its controller, the controller's configuration): 24 nodes of one profile, one of them waiting."""
     folder = tmp_path_factory.mktemp("web")
-    config = write(folder / "maintenance.yaml", recipe())
+    config = write(folder / "maintenance.yaml", step_config())
     with Sandbox(folder / "sandbox", nodes=NODES, world=WORLD) as sandbox, sandbox.client() as api:
         client = Client(api)
         for i in range(NODES):
@@ -150,13 +150,13 @@ def test_everybody_can_read_it(view, fleet, dark):
     view.open(controller.metrics_port, "/#node=node-002", dark)
     wait_for(lambda: view.count("#node .check") == 2 and view.count(".work li"), what="all is drawn")
     view.inspect()
-    write(config, recipe(profiles=[{"name": "os", "operational": {"transitions": [
+    write(config, step_config(profiles=[{"name": "os", "operational": {"transitions": [
         {"check": "nonsense", "next": "in-maintenance"}]}}]))
     text = wait_for(lambda: view.text("#banner"), what="the banner is shown")
     assert "nonsense" in text and "last good one stays in force" in text
     view.inspect()
     view.shoot("banner-dark" if dark else "banner-light")
-    write(config, recipe())
+    write(config, step_config())
     wait_for(lambda: view.text("#banner") is None, what="the banner is gone")
     view.press("t")
     assert view.run("return document.documentElement.dataset.theme") == ("light" if dark else "dark")
@@ -222,7 +222,7 @@ return (async () => {
 
 
 def test_five_thousand_nodes(browser, tmp_path):
-    config = write(tmp_path / "maintenance.yaml", recipe())
+    config = write(tmp_path / "maintenance.yaml", step_config())
     with Sandbox(tmp_path / "sandbox", nodes=MANY, world={"heartbeats": "none"}) as sandbox, \
             Controller(sandbox.kubeconfig, tmp_path, flags=["--config", str(config)]) as controller:
         controller.wait_ready()

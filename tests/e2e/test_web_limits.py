@@ -7,7 +7,7 @@ from backend import Sandbox
 from browser import Browser
 from conftest import WORLD, Client
 from process import Controller
-from step_config import label, recipe, write
+from step_config import label, step_config, write
 from wait import wait_for
 
 pytestmark = pytest.mark.backend("sandbox")
@@ -67,7 +67,7 @@ def fixture_browser():
 @pytest.fixture(scope="module", name="fleet")
 def fixture_fleet(tmp_path_factory, browser):
     folder = tmp_path_factory.mktemp("limits")
-    config = write(folder / "maintenance.yaml", recipe())
+    config = write(folder / "maintenance.yaml", step_config())
     with Sandbox(folder / "sandbox", nodes=NODES, world=WORLD) as sandbox, sandbox.client() as api:
         client = Client(api)
         for i in range(NODES):
