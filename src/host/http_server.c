@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "base/list.h"
@@ -58,6 +59,7 @@ struct http_server {
     struct evhttp *http;
     struct evhttp_bound_socket *bound; /* borrowed: evhttp frees it, and the listener with it */
     struct evconnlistener *listener;   /* borrowed; NULL once nobody listens any more */
+    struct event *marker;              /* leads from libevent's callbacks to the server */
     struct ssl_ctx_st *tls;
     uint16_t port;
     struct list conns;
@@ -240,9 +242,36 @@ static struct bufferevent *http_on_accept(struct event_base *base, void *ctx)
     return bev;
 }
 
-static void http_on_accept_error(struct evconnlistener *listener UNUSED, void *ctx)
+/* Never due: the event is there to be found by http_find_server. */
+static void http_on_marker(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx UNUSED)
 {
-    struct http_server *s = ctx;
+}
+
+struct http_search {
+    const struct evhttp *http;
+    struct http_server *found;
+};
+
+static int http_find_server(const struct event_base *base UNUSED, const struct event *event,
+                            void *ctx)
+{
+    struct http_search *search = ctx;
+    struct http_server *s = event_get_callback_arg(event);
+    if (event_get_callback(event) != http_on_marker || s->http != search->http) {
+        return 0;
+    }
+    search->found = s;
+    return 1;
+}
+
+/* A listener has one context for all its callbacks, and evhttp makes that its own: `ctx` is the
+ * struct evhttp, from which nothing leads to the server but a search. */
+static void http_on_accept_error(struct evconnlistener *listener, void *ctx)
+{
+    struct http_search search = { .http = ctx };
+    (void)event_base_foreach_event(evconnlistener_get_base(listener), http_find_server, &search);
+    struct http_server *s = search.found;
+    ASSERT(s != NULL);
     s->paused = true;
     http_listen_update(s);
     loop_timer_set(&s->resume, loop_now(s->loop) + HTTP_ACCEPT_PAUSE);
@@ -543,11 +572,23 @@ static const struct inbound_ops http_ops = {
     .backlog = http_backlog,
 };
 
+/* Visitors of one port get at most a quarter of the process' descriptors: the Lease, the watches
+ * and the health port must find theirs whatever visitors do. */
+static uint32_t http_connections_max(void)
+{
+    struct rlimit limit = { 0 };
+    int r = getrlimit(RLIMIT_NOFILE, &limit);
+    ASSERT(r == 0);
+    return (uint32_t)MIN((rlim_t)HTTP_CONNECTIONS_MAX, MAX(limit.rlim_cur / 4, (rlim_t)1));
+}
+
 static void http_defaults(struct http_server_config *c)
 {
     c->header_bytes_max = c->header_bytes_max > 0 ? c->header_bytes_max : HTTP_HEADER_BYTES_MAX;
     c->body_bytes_max = c->body_bytes_max > 0 ? c->body_bytes_max : HTTP_BODY_BYTES_MAX;
-    c->connections_max = c->connections_max > 0 ? c->connections_max : HTTP_CONNECTIONS_MAX;
+    if (c->connections_max == 0) {
+        c->connections_max = http_connections_max();
+    }
     c->request_time_max = c->request_time_max > 0 ? c->request_time_max : HTTP_REQUEST_TIME_MAX;
     c->idle_time_max = c->idle_time_max > 0 ? c->idle_time_max : HTTP_IDLE_TIME_MAX;
     c->stall_time_max = c->stall_time_max > 0 ? c->stall_time_max : HTTP_STALL_TIME_MAX;
@@ -585,6 +626,11 @@ static int http_listen(struct http_server *s, struct str listen, struct err *err
     s->port = ntohs(bound.ss_family == AF_INET6 ? v6.sin6_port : v4.sin_port);
     s->bound = evhttp_bind_listener(s->http, s->listener);
     if (s->bound == NULL) {
+        out_of_memory(0);
+    }
+    const struct timeval year = { .tv_sec = DAYS(365) / SECONDS(1) };
+    s->marker = event_new(base, -1, EV_PERSIST, http_on_marker, s);
+    if (s->marker == NULL || event_add(s->marker, &year) < 0) {
         out_of_memory(0);
     }
     evconnlistener_set_error_cb(s->listener, http_on_accept_error);
@@ -707,6 +753,9 @@ void http_server_free(struct http_server *s)
         }
     }
     s->listener = NULL;
+    if (s->marker != NULL) {
+        event_free(s->marker);
+    }
     if (s->http != NULL) {
         evhttp_free(s->http);
     }

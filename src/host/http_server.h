@@ -15,7 +15,7 @@
 
 #define HTTP_HEADER_BYTES_MAX ((size_t)64 * 1024) /* a bearer token of 8 KiB, eight times */
 #define HTTP_BODY_BYTES_MAX REQUEST_BYTES_MAX
-#define HTTP_CONNECTIONS_MAX 512u /* descriptors are limited to 1024 on many hosts */
+#define HTTP_CONNECTIONS_MAX 512u /* and at most a quarter of the process' descriptors */
 #define HTTP_REQUEST_TIME_MAX                                                                      \
     SECONDS(32)                            /* the original's; a slow sender holds no slot for ever \
                                             */

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -417,6 +418,66 @@ TEST(http_waits_with_accepting_when_all_are_busy)
     client_done(&one);
     UNTIL(&b, &two, GOT(&two, "GET /2"));
     CHECK_EQ(b.closed, 1);
+}
+
+static struct rlimit descriptors_limit(rlim_t soft)
+{
+    struct rlimit before;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit now = { .rlim_cur = soft, .rlim_max = before.rlim_max };
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+    return before;
+}
+
+/* Two servers on one loop, as in every daemon: the one that runs out of descriptors is found. */
+TEST(http_waits_with_accepting_when_descriptors_run_out)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ 0 });
+    struct err err = { 0 };
+    const struct http_server_config config = { .listen = STR("127.0.0.1:0") };
+    struct http_server *other = http_server_new(b.loop, &config, bench_handle, &b, &err);
+    CHECK(other != NULL);
+    struct client clients[6];
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        clients[i] = client_open(&b);
+        client_send(&clients[i], STR("GET /x HTTP/1.1\r\n\r\n"));
+    }
+    int next = dup(STDIN_FILENO);
+    CHECK(next >= 0);
+    CHECK_EQ(close(next), 0);
+    struct rlimit before = descriptors_limit((rlim_t)next + 2);
+    for (int i = 0; i < 20; i++) {
+        host_loop_turn(b.loop, MSECONDS(1));
+    }
+    CHECK(http_server_stats(b.server).accepted <= 2);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        UNTIL(&b, &clients[i], GOT(&clients[i], "GET /x"));
+        client_done(&clients[i]);
+    }
+    http_server_free(other);
+}
+
+TEST(http_leaves_descriptors_for_others)
+{
+    struct rlimit before = descriptors_limit(64);
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ 0 });
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    struct client clients[40];
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        clients[i] = client_open(&b);
+    }
+    for (int i = 0; i < 50; i++) {
+        host_loop_turn(b.loop, MSECONDS(1));
+    }
+    CHECK_EQ(http_server_stats(b.server).connections, 16);
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        client_done(&clients[i]);
+    }
+    bench_done(&b);
 }
 
 TEST(http_streams_and_tells_the_end_to_both_sides)
