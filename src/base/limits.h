@@ -9,6 +9,8 @@
 #define JSON_VALUES_MAX (1u << 26) /* what fits the tape's span; a 64 MiB document has fewer */
 #define YAML_DEPTH_MAX 100u        /* deeper files are attacks, not configuration */
 #define YAML_VALUES_MAX 200000u    /* an alias bomb expands past this within its first lines */
+#define YAML_MERGE_STEPS_MAX                                                                       \
+    1000000u /* each "<<" walks all anchors: files of people take some hundred steps */
 #define OBJECT_BYTES_MAX                                                                           \
     ((size_t)4 * 1024 * 1024) /* etcd refuses objects above 1.5 MiB; room for managed fields */
 #define REPLY_BYTES_MAX ((size_t)48 * 1024 * 1024)  /* a page of 500 large nodes */

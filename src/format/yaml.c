@@ -34,6 +34,8 @@ struct reader {
     uint32_t depth;
     uint32_t values; /* of all documents */
     bool lenient;    /* a name may come twice */
+    bool plain;      /* no anchors, aliases and merges */
+    uint64_t merge_steps;
     struct map anchors;
     struct err *err;
 };
@@ -126,6 +128,13 @@ static void reader_count(struct reader *r, uint32_t height)
     }
 }
 
+static int reader_fail_plain(struct reader *r, struct pos pos, const char *what, const char *name)
+{
+    (void)err_set(r->err, ERR_INVALID,
+                  "found %s '%s', want a text without anchors, aliases and merges", what, name);
+    return reader_fail(r, pos);
+}
+
 /* The first of two anchors with one name is forgotten, as YAML has it. */
 static struct anchor *reader_anchor(struct reader *r, const yaml_char_t *name)
 {
@@ -198,7 +207,8 @@ static int on_scalar(struct reader *r, const yaml_event_t *event)
     if (reader_wants_key(r)) {
         bool merge =
             event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && str_eq(s.text, STR("<<"));
-        return key_put(r, &s, pos, merge);
+        return merge && r->plain ? reader_fail_plain(r, pos, "merge", "<<")
+                                 : key_put(r, &s, pos, merge);
     }
     struct jval *v;
     result = reader_push(r, s.kind, pos, &v);
@@ -213,6 +223,9 @@ static int on_alias(struct reader *r, const yaml_event_t *event)
 {
     struct pos pos = pos_of(event->start_mark);
     const char *name = (const char *)event->data.alias.anchor;
+    if (r->plain) {
+        return reader_fail_plain(r, pos, "alias", name);
+    }
     struct anchor *anchor = map_find(&r->anchors, str_from(name));
     if (anchor == NULL || anchor->gone || anchor->open) {
         (void)err_set(r->err, ERR_INVALID,
@@ -342,6 +355,12 @@ static int merge_apply(struct reader *r, const struct level *level, struct map *
     }
     uint32_t cells = 1 + jval_span(&r->tape.cells[gap + 1]);
     uint32_t behind = r->tape.n - gap - cells;
+    r->merge_steps += map_count(&r->anchors) + behind;
+    if (r->merge_steps > YAML_MERGE_STEPS_MAX) {
+        (void)err_set(r->err, ERR_LIMIT, "'<<': merges take more than %u steps",
+                      YAML_MERGE_STEPS_MAX);
+        return reader_fail(r, r->marks[gap].pos);
+    }
     memmove(&r->tape.cells[gap], &r->tape.cells[gap + cells], behind * sizeof(*r->tape.cells));
     memmove(&r->marks[gap], &r->marks[gap + cells], behind * sizeof(*r->marks));
     r->tape.n -= cells;
@@ -377,18 +396,36 @@ static int on_close(struct reader *r)
     return 0;
 }
 
+static const yaml_char_t *event_anchor(const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return event->data.scalar.anchor;
+    case YAML_SEQUENCE_START_EVENT:
+        return event->data.sequence_start.anchor;
+    case YAML_MAPPING_START_EVENT:
+        return event->data.mapping_start.anchor;
+    default:
+        return NULL;
+    }
+}
+
 static int on_event(struct reader *r, const yaml_event_t *event)
 {
     struct pos pos = pos_of(event->start_mark);
+    const yaml_char_t *anchor = event_anchor(event);
+    if (r->plain && anchor != NULL) {
+        return reader_fail_plain(r, pos, "anchor", (const char *)anchor);
+    }
     switch (event->type) {
     case YAML_SCALAR_EVENT:
         return on_scalar(r, event);
     case YAML_ALIAS_EVENT:
         return on_alias(r, event);
     case YAML_SEQUENCE_START_EVENT:
-        return on_open(r, JARR, pos, event->data.sequence_start.anchor);
+        return on_open(r, JARR, pos, anchor);
     case YAML_MAPPING_START_EVENT:
-        return on_open(r, JOBJ, pos, event->data.mapping_start.anchor);
+        return on_open(r, JOBJ, pos, anchor);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         return on_close(r);
@@ -441,23 +478,18 @@ static void reader_done(struct reader *r)
     map_done(&r->anchors);
 }
 
-static int parse_first(struct str text, bool lenient, struct arena *out, struct ydoc *ret,
-                       struct err *err)
+static int parse_first(struct reader *r, struct ydoc *ret)
 {
-    CLEANUP(reader_done)
-    struct reader r;
-    reader_init(&r, text, out, err);
-    r.lenient = lenient;
     struct ydoc doc;
-    int result = reader_next(&r, &doc);
+    int result = reader_next(r, &doc);
     if (result < 0) {
         return result;
     }
     if (result == 0) {
         struct jval *v;
-        result = reader_push(&r, JNULL, (struct pos){ .line = 1, .column = 1 }, &v);
+        result = reader_push(r, JNULL, (struct pos){ .line = 1, .column = 1 }, &v);
         ASSERT(result == 0);
-        doc = (struct ydoc){ .root = r.tape.cells, .marks = r.marks };
+        doc = (struct ydoc){ .root = r->tape.cells, .marks = r->marks };
     }
     *ret = doc;
     return 0;
@@ -465,12 +497,28 @@ static int parse_first(struct str text, bool lenient, struct arena *out, struct 
 
 int ydoc_parse(struct str text, struct arena *out, struct ydoc *ret, struct err *err)
 {
-    return parse_first(text, /* lenient= */ false, out, ret, err);
+    CLEANUP(reader_done)
+    struct reader r;
+    reader_init(&r, text, out, err);
+    return parse_first(&r, ret);
 }
 
 int ydoc_parse_lenient(struct str text, struct arena *out, struct ydoc *ret, struct err *err)
 {
-    return parse_first(text, /* lenient= */ true, out, ret, err);
+    CLEANUP(reader_done)
+    struct reader r;
+    reader_init(&r, text, out, err);
+    r.lenient = true;
+    return parse_first(&r, ret);
+}
+
+int ydoc_parse_plain(struct str text, struct arena *out, struct ydoc *ret, struct err *err)
+{
+    CLEANUP(reader_done)
+    struct reader r;
+    reader_init(&r, text, out, err);
+    r.plain = true;
+    return parse_first(&r, ret);
 }
 
 int ydoc_parse_all(struct str text, struct arena *out, struct ydoc **ret, uint32_t *ret_n,

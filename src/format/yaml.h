@@ -5,7 +5,7 @@
  * copies,
  * "<<" merges mappings (keys written out win), names of members become strings. Refused: a name
  * that comes twice (unless asked for), names that are no scalars, an alias inside its own anchor,
- * more depth or values than limits.h allows.
+ * more depth, values or work on merges than limits.h allows.
  */
 #pragma once
 
@@ -28,6 +28,10 @@ int ydoc_parse(struct str text, struct arena *out, struct ydoc *ret, struct err 
  * which is what jval_get answers. */
 NODISCARD
 int ydoc_parse_lenient(struct str text, struct arena *out, struct ydoc *ret, struct err *err);
+/* The same for texts of strangers: anchors, aliases and "<<" are errors, so that the work is linear
+ * in the size of the text. */
+NODISCARD
+int ydoc_parse_plain(struct str text, struct arena *out, struct ydoc *ret, struct err *err);
 /* All documents of the stream; `*ret_n` may be 0. */
 NODISCARD
 int ydoc_parse_all(struct str text, struct arena *out, struct ydoc **ret, uint32_t *ret_n,

@@ -21,8 +21,9 @@
 struct loop;
 
 /* What one cluster may cost, however it behaves. */
-#define DIALER_KUBECONFIG_BYTES_MAX ((size_t)1024 * 1024) /* a Secret holds no more */
-#define DIALER_REQUESTS_MAX 4u                            /* patches in flight at once */
+#define DIALER_KUBECONFIG_BYTES_MAX                                                                \
+    ((size_t)128 * 1024)               /* one context with its certificates has some ten KiB */
+#define DIALER_REQUESTS_MAX 4u         /* patches in flight at once */
 #define DIALER_WATCHES_MAX 2u          /* one, and its successor while it is being given up */
 #define DIALER_CONNECT_MAX SECONDS(10) /* name, TCP and TLS together */
 #define DIALER_REPLY_BYTES_MAX                                                                     \

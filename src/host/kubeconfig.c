@@ -614,7 +614,8 @@ int kubeconfig_parse(const struct kubeconfig_source *source, const struct kubeco
     for (uint32_t i = 0; i < n; i++) {
         struct config *c = &r->configs[r->n++];
         c->path = texts[i].path;
-        int rc = ydoc_parse(texts[i].text, &tmp, &c->doc, err);
+        int rc = source->foreign ? ydoc_parse_plain(texts[i].text, &tmp, &c->doc, err)
+                                 : ydoc_parse(texts[i].text, &tmp, &c->doc, err);
         if (rc < 0) {
             return err_wrap(err, "kubeconfig '" STR_FMT "'", STR_ARG(c->path));
         }

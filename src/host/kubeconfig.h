@@ -21,8 +21,9 @@ struct kubeconfig_source {
     const char *const *env;         /* "NAME=value", …, NULL; NULL = the process's own */
     struct str service_account_dir; /* empty = KUBECONFIG_SERVICE_ACCOUNT */
     bool no_files; /* a file that is named inside the configuration is an error: for fuzzing */
-    /* A stranger wrote the text: what names a file or a program of this machine is an error, and
-     * so is a server that need not prove who it is, unless that is allowed. */
+    /* A stranger wrote the text: what names a file or a program of this machine is an error, so are
+     * anchors, aliases and merges, and a server that need not prove who it is, unless that is
+     * allowed. */
     bool foreign;
     bool allow_insecure; /* with `foreign` */
     struct str token;    /* used instead of the context's user; empty = the context's user */

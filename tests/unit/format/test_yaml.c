@@ -190,6 +190,57 @@ TEST(yaml_alias_bombs_meet_the_limit)
     CHECK(a.total < (size_t)64 * 1024 * 1024);
 }
 
+/* Each "<<" walks all anchors: half a megabyte of both took 8 s. */
+TEST(yaml_merge_bombs_meet_the_limit)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct err err = { 0 };
+    struct ydoc doc;
+    buf_add(&text, STR("base: &b {k: v}\n"));
+    for (int i = 0; i < 5000; i++) {
+        buf_printf(&text, "n%d: &a%d {<<: *b}\n", i, i);
+    }
+    CHECK_EQ(ydoc_parse(buf_str(&text), &a, &doc, &err), -ERR_LIMIT);
+    CHECK(str_contains(str_from(err.msg), STR("'<<': merges take more than 1000000 steps")));
+}
+
+TEST(yaml_of_strangers_has_no_anchors_aliases_and_merges)
+{
+    static const struct {
+        const char *text;
+        const char *msg;
+    } cases[] = {
+        { "a: &x 1", "line 1, column 4: found anchor 'x', want a text without anchors, aliases and "
+                     "merges" },
+        { "a: &x [1]", "line 1, column 4: found anchor 'x', want a text without anchors, aliases "
+                       "and merges" },
+        { "b: {}\na: &x {}", "line 2, column 4: found anchor 'x', want a text without anchors, "
+                             "aliases and merges" },
+        { "a: *x", "line 1, column 4: found alias 'x', want a text without anchors, aliases and "
+                   "merges" },
+        { "a: {<<: {b: 1}}", "line 1, column 5: found merge '<<', want a text without anchors, "
+                             "aliases and merges" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct err err = { 0 };
+        struct ydoc doc;
+        check_case((int64_t)i);
+        CHECK_EQ(ydoc_parse_plain(str_from(cases[i].text), &a, &doc, &err), -ERR_INVALID);
+        CHECK_STR(err.msg, cases[i].msg);
+    }
+    check_case(-1);
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    struct ydoc doc;
+    CHECK_EQ(ydoc_parse_plain(STR("a: {b: '<<'}"), &a, &doc, &err), 0);
+}
+
 TEST(yaml_depth_is_limited_with_and_without_aliases)
 {
     CLEANUP(arena_done)

@@ -220,6 +220,8 @@ static const struct {
     { "'server':'https://'", "", "server 'https://': want https://HOST[:PORT][/PATH]" },
     { "'server':'https://a','proxy-url':'https://p:3128'", "",
       "the proxy speaks TLS, want http:// or socks5://" },
+    { "'server': &a 'https://a'", "",
+      "found anchor 'a', want a text without anchors, aliases and merges" },
     { "'server':'https://a'", "'token':'a\\r\\nX-Evil: b'",
       "user 'u': token: want one line of text" },
     { "'server':'https://a','certificate-authority-data':'YQ=='", "",
@@ -254,7 +256,7 @@ TEST(dial_refuses_what_a_stranger_may_not_say)
     static char big[DIALER_KUBECONFIG_BYTES_MAX + 1];
     memset(big, ' ', sizeof(big));
     CHECK(dial_with(&s, (struct str){ .p = big, .n = sizeof(big) }, STR_NONE) == NULL);
-    CHECK_STR(s.err.msg, "kubeconfig 'ns/c1': has 1048577 bytes, at most 1048576");
+    CHECK_STR(s.err.msg, "kubeconfig 'ns/c1': has 131073 bytes, at most 131072");
     CHECK(dial_with(&s, STR("{"), STR_NONE) == NULL);
     CHECK(dial_with(&s, config(&s, cluster_of(&s, 0, 0), STR_NONE), STR("a\nb")) == NULL);
     CHECK_STR(s.err.msg, "token: want one line of text");
