@@ -2,7 +2,7 @@
 
 #define GATE_BASE MSECONDS(100)
 #define GATE_MAX SECONDS(10)
-#define RETRY_AFTER_MAX MINUTES(5) /* a header is no reason to sleep for a day */
+#define RETRY_AFTER_MAX SECONDS(30) /* one header must not silence a leader for minutes */
 
 static const struct {
     int low;
