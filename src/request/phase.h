@@ -64,7 +64,7 @@ struct phase_facts {
     enum phase_check check;
     struct str check_error;
     bool approved_by_us; /* the state Approved on the server is our own writing */
-    uint32_t limit; /* for the legacy event: how many may be granted under the tightest limit */
+    uint32_t limit; /* for the legacy event: what the tightest limit allows; UINT32_MAX: none */
 };
 
 enum phase_ask {

@@ -259,9 +259,11 @@ void phase_enter_approved(struct phase_decision *l, bool adopted)
         phase_event(l, false, STR("RequestAdopted"),
                     STR("adopted a request that was approved before"));
     } else {
-        phase_event(
-            l, false, STR("MaintenanceApproved"),
-            arena_printf(l->out, "approved maintenance request, under limits %u", l->f->limit));
+        phase_event(l, false, STR("MaintenanceApproved"),
+                    l->f->limit == UINT32_MAX
+                        ? STR("approved maintenance request, no limit applies")
+                        : arena_printf(l->out, "approved maintenance request, under limits %u",
+                                       l->f->limit));
     }
 }
 
