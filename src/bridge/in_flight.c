@@ -276,9 +276,11 @@ static void in_flight_on_reply(void *ctx, const struct api_reply *reply)
     struct in_flight *f = ctx;
     f->call = NULL;
     f->link_call = NULL;
+    bool management = f->kind == IN_FLIGHT_MACHINE || f->kind == IN_FLIGHT_HOST;
+    ASSERT(management == (f->cluster == NULL));
     /* The link itself notes what its cluster answers. */
     enum retry_verdict verdict =
-        f->cluster == NULL ? client_note(&f->bridge->client, API_PATCH, reply) : retry_judge(reply);
+        management ? client_note(&f->bridge->client, API_PATCH, reply) : retry_judge(reply);
     bool creates = f->kind == IN_FLIGHT_REQUEST && f->version == 0;
     in_flight_count(f, verdict);
     if (f->kind == IN_FLIGHT_REQUEST) {
