@@ -1,5 +1,6 @@
 /*
- * json_tape: how the cells of json.h are laid down; for readers that make a tape, of JSON or of YAML.
+ * json_tape: how the cells of json.h are laid down; for readers that make a tape, of JSON or of
+ * YAML.
  *
  * A container is pushed first, then what is in it, then it is closed: that is when its span is
  * known. Cells are addressed by index while the tape grows, since growing moves it.

@@ -1,6 +1,6 @@
 /*
- * yaml_scalar: what a YAML 1.1 scalar means, as yaml.v2 resolves it: yes and off are booleans, 0x1F,
- * 0o17, 017, 0b11 and 1_000 are integers, 2026-01-02 is a string.
+ * yaml_scalar: what a YAML 1.1 scalar means, as yaml.v2 resolves it: yes and off are booleans,
+ * 0x1F, 0o17, 017, 0b11 and 1_000 are integers, 2026-01-02 is a string.
  */
 #pragma once
 

@@ -30,14 +30,14 @@ struct controller_process {
     struct faults faults;
     struct api *upstream;
     struct api_tap tap;
-    struct check_service *service;    /* borrowed; its `on` says whether there is a configuration */
-    struct check_requests *requests;  /* borrowed; its `on` says whether it serves requests */
-    struct requests_part requests_part;       /* if it does */
-    struct inbox *inbox;              /* borrowed */
-    struct outbound *outbound;        /* the sandbox's */
-    struct outbound_tap outbound_tap; /* what the controller is given */
-    uint32_t term;                    /* counts its times as leader */
-    uint32_t config;                  /* in force; CHECK_SERVICE_CONFIGS: none */
+    struct check_service *service;   /* borrowed; its `on` says whether there is a configuration */
+    struct check_requests *requests; /* borrowed; its `on` says whether it serves requests */
+    struct requests_part requests_part; /* if it does */
+    struct inbox *inbox;                /* borrowed */
+    struct outbound *outbound;          /* the sandbox's */
+    struct outbound_tap outbound_tap;   /* what the controller is given */
+    uint32_t term;                      /* counts its times as leader */
+    uint32_t config;                    /* in force; CHECK_SERVICE_CONFIGS: none */
     usec_t config_since;
     uint64_t config_version;
     struct core *core;
