@@ -249,7 +249,7 @@ static void sim_run_after_event(struct sim_run *t)
         /* Only the process that ran can have changed inside. */
         if (t->last_view == p->view_id && controller_process_runs(p) &&
             t->events % check_every == 0) {
-            controller_process_check(p, /* deep= */ !quiet);
+            controller_process_check(p, /* each_node= */ !quiet);
         }
     }
     sim_run_check_leaders(t);
