@@ -1,6 +1,7 @@
 #include "format/selector.h"
 
 #include "base/utf8.h"
+#include "format/goprintf.h"
 #include "format/label_syntax.h"
 
 enum token_kind {
@@ -139,32 +140,12 @@ static void term_insert_value(struct selector_term *t, uint32_t *cap, struct str
     t->values[low] = added;
 }
 
-/* Go's %q, for the characters that occur. */
-static void quote(struct buf *out, struct str s)
-{
-    buf_add_char(out, '"');
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        uint32_t point;
-        size_t width = utf8_decode(str_sub(s, i, s.n - i), &point);
-        if (c == '"' || c == '\\') {
-            buf_printf(out, "\\%c", c);
-        } else if (c < 0x20 || c == 0x7f || width == 0) {
-            buf_printf(out, "\\x%02x", c);
-        } else {
-            buf_add(out, str_sub(s, i, width));
-            i += width - 1;
-        }
-    }
-    buf_add_char(out, '"');
-}
-
 /* path: Invalid value: "…": why */
 static int fail_value(struct err *err, struct str path, struct str value, struct str why)
 {
     CLEANUP(buf_done)
     struct buf shown = { 0 };
-    quote(&shown, value);
+    goprintf_quote(&shown, value, '"', /* ascii= */ false);
     return err_set(err, ERR_INVALID, STR_FMT ": Invalid value: " STR_FMT ": " STR_FMT,
                    STR_ARG(path), STR_ARG(buf_str(&shown)), STR_ARG(why));
 }
@@ -559,7 +540,7 @@ static int object_operator(struct str text, enum selector_op *ret, struct err *e
     }
     CLEANUP(buf_done)
     struct buf shown = { 0 };
-    quote(&shown, text);
+    goprintf_quote(&shown, text, '"', /* ascii= */ false);
     return err_set(err, ERR_INVALID, STR_FMT " is not a valid label selector operator",
                    STR_ARG(buf_str(&shown)));
 }

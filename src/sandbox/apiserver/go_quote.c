@@ -1,6 +1,6 @@
 #include "sandbox/apiserver/go_quote.h"
 
-#include "base/utf8.h"
+#include "format/goprintf.h"
 
 static void go_print_value(struct buf *b, const struct tree *value);
 
@@ -68,37 +68,11 @@ struct str go_print(struct arena *out, const struct tree *value)
     return arena_str(out, buf_str(&b));
 }
 
-static void go_quote_code_point(struct buf *b, struct str piece, uint32_t point)
-{
-    static const char letters[] = "abtnvfr"; /* \a is 7, \r is 13 */
-    if (point == '"' || point == '\\') {
-        buf_printf(b, "\\%c", (char)point);
-    } else if (point >= 7 && point <= 13) {
-        buf_printf(b, "\\%c", letters[point - 7]);
-    } else if (point < 0x20 || point == 0x7f) {
-        buf_printf(b, "\\x%02x", point);
-    } else {
-        buf_add(b, piece);
-    }
-}
-
 struct str go_quote(struct arena *out, struct str text)
 {
     CLEANUP(buf_done)
     struct buf b = { 0 };
-    buf_add_char(&b, '"');
-    while (text.n > 0) {
-        uint32_t point;
-        size_t n = utf8_decode(text, &point);
-        if (n == 0) {
-            buf_printf(&b, "\\x%02x", (unsigned char)text.p[0]);
-            n = 1;
-        } else {
-            go_quote_code_point(&b, str_sub(text, 0, n), point);
-        }
-        text = str_sub(text, n, text.n - n);
-    }
-    buf_add_char(&b, '"');
+    goprintf_quote(&b, text, '"', /* ascii= */ false);
     return arena_str(out, buf_str(&b));
 }
 
