@@ -1,6 +1,6 @@
 #include "kinds/maintenance_limit.h"
 
-#include "format/json_writer.h"
+#include "kinds/spec_read.h"
 
 #define POLICY_BYTES_MAX 256u /* 63 characters of four bytes */
 #define DRAIN_TIMEOUT_S 3600u
@@ -85,15 +85,12 @@ static void limit_read_policies(struct limit *l, const struct jval *list, struct
 static bool limit_read_selector(struct limit *l, const struct jval *object, struct arena *out,
                                 struct selector *ret)
 {
-    struct err err = { 0 };
-    if (object == NULL || jval_kind(object) == JNULL) {
-        return false;
+    struct str problem = STR_NONE;
+    bool found = spec_read_selector(object, out, ret, &problem);
+    if (problem.n > 0) {
+        limit_reject(l, "InvalidSelector", problem);
     }
-    if (selector_from_jval(object, out, ret, &err) < 0) {
-        limit_reject(l, "InvalidSelector", arena_str(out, str_from(err.msg)));
-        return false;
-    }
-    return true;
+    return found;
 }
 
 static void limit_read_population(struct limit *l, const struct jval *spec, struct arena *out)
@@ -263,19 +260,12 @@ void limit_parse(const struct jval *object, struct arena *out, struct limit *ret
         .ledger_init_time = jval_time(jval_get(status, STR("ledgerInitTime")), USEC_NEVER),
         .last_grant = jval_time(jval_get(status, STR("lastGrantTime")), USEC_NEVER),
         .last_release = jval_time(jval_get(status, STR("lastReleaseTime")), USEC_NEVER),
-        .status = STR("{}"),
+        .status = spec_read_status(object, out),
     };
     (void)jval_i64(jval_at(object, "metadata.generation"), &ret->generation); /* absent: 0 */
     limit_read_spec(ret, jval_get(object, STR("spec")), out);
     ret->options.ledger_init_time = ret->ledger_init_time;
     reservations_parse(jval_get(status, STR("reservations")), out, &ret->reservations);
-    if (jval_kind(status) == JOBJ) {
-        CLEANUP(buf_done)
-        struct buf text = { 0 };
-        struct json_writer w = json_writer_on(&text);
-        jw_val(&w, status);
-        ret->status = arena_str(out, buf_str(&text));
-    }
 }
 
 static int limit_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,

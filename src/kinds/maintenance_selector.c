@@ -1,6 +1,6 @@
 #include "kinds/maintenance_selector.h"
 
-#include "format/json_writer.h"
+#include "kinds/spec_read.h"
 
 #include <stdlib.h>
 
@@ -22,15 +22,12 @@ static bool maintenance_selector_read_selector(struct maintenance_selector *p,
                                                const struct jval *object, struct arena *out,
                                                struct selector *ret)
 {
-    struct err err = { 0 };
-    if (object == NULL || jval_kind(object) == JNULL) {
-        return false;
+    struct str problem = STR_NONE;
+    bool found = spec_read_selector(object, out, ret, &problem);
+    if (problem.n > 0) {
+        maintenance_selector_reject(p, STR("InvalidSelector"), problem);
     }
-    if (selector_from_jval(object, out, ret, &err) < 0) {
-        maintenance_selector_reject(p, STR("InvalidSelector"), arena_str(out, str_from(err.msg)));
-        return false;
-    }
-    return true;
+    return found;
 }
 
 static void maintenance_selector_read_names(struct maintenance_selector *p, const struct jval *list,
@@ -57,14 +54,13 @@ void maintenance_selector_parse(const struct jval *object, struct arena *out,
                                 struct maintenance_selector *ret)
 {
     const struct jval *spec = jval_get(object, STR("spec"));
-    const struct jval *status = jval_get(object, STR("status"));
     struct str type = jval_str(jval_get(spec, STR("type")));
     *ret = (struct maintenance_selector){
         .name = arena_printf(out, STR_FMT "/" STR_FMT,
                              STR_ARG(jval_str(jval_at(object, "metadata.namespace"))),
                              STR_ARG(jval_str(jval_at(object, "metadata.name")))),
         .uid = arena_str(out, jval_str(jval_at(object, "metadata.uid"))),
-        .status = STR("{}"),
+        .status = spec_read_status(object, out),
     };
     (void)jval_i64(jval_at(object, "metadata.generation"), &ret->generation); /* absent: 0 */
     if (type.n > 0 && !target_type_find(type, &ret->type)) {
@@ -79,13 +75,6 @@ void maintenance_selector_parse(const struct jval *object, struct arena *out,
     if (!ret->has_selector && ret->name_n == 0) {
         maintenance_selector_reject(ret, STR("EmptySpec"),
                                     STR("neither a selector nor names: it means nothing"));
-    }
-    if (jval_kind(status) == JOBJ) {
-        CLEANUP(buf_done)
-        struct buf text = { 0 };
-        struct json_writer w = json_writer_on(&text);
-        jw_val(&w, status);
-        ret->status = arena_str(out, buf_str(&text));
     }
 }
 
