@@ -114,7 +114,7 @@ static void controller_metrics_init_profiles(struct controller_metrics *g, struc
     g->config_loads = metrics_series(m, METRIC_COUNTER, "drydock_config_loads_total",
                                      "Configurations that came into force.");
     g->waiting = metrics_series(m, METRIC_GAUGE, "drydock_nodes_waiting",
-                                "Nodes that wait for room in maintenance.");
+                                "Nodes that wait for their turn to go into maintenance.");
     g->grants = metrics_series(m, METRIC_GAUGE, "drydock_grants",
                                "Grants that are on their way into maintenance.");
 }

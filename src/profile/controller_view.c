@@ -194,7 +194,7 @@ static void explain_labels(const struct controller *c, const struct node *node, 
     }
 }
 
-/* "turn 3 of 12 for room in maintenance". */
+/* "turn 3 of 12 to go into maintenance". */
 static struct str explain_wait(struct managed_node *m, struct arena *out)
 {
     if (m->grant != NULL && m->grant->stage != GRANT_HELD) {
@@ -214,7 +214,7 @@ static struct str explain_wait(struct managed_node *m, struct arena *out)
     for (uint32_t i = 0; i < queue->n; i++) {
         before += prio_by_since(queue->items[i], &m->queue_item) ? 1 : 0;
     }
-    return arena_printf(out, "turn %u of %u for room in maintenance", before + 1, queue->n);
+    return arena_printf(out, "turn %u of %u to go into maintenance", before + 1, queue->n);
 }
 
 bool controller_explain(struct controller *c, struct str name, struct arena *out,

@@ -102,7 +102,7 @@ struct str node_limit_explain(const struct managed_node *m, struct arena *out)
     if (c->core->arbiter == NULL || arbiter_would_grant(c->core->arbiter, &spec, out, &view)) {
         return STR("its turn under the limits has come");
     }
-    return view.message.n > 0 ? arena_str(out, view.message) : STR("a limit has no room");
+    return view.message.n > 0 ? arena_str(out, view.message) : STR("a limit is full");
 }
 
 static void node_limit_on_change(void *ctx)

@@ -186,7 +186,7 @@ static struct str count_text(uint32_t part, uint32_t all, const char *what, stru
 static struct str until_capacity(const struct limits_report_limit *l, struct arena *out)
 {
     if (l == NULL) {
-        return STR("there is room again");
+        return STR("the limit allows more again");
     }
     if (l->allowed == 0) {
         return arena_printf(out, "limit " STR_FMT " allows more than none", STR_ARG(l->name));

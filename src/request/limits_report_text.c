@@ -126,7 +126,7 @@ static void limits_page_limit(struct limits_page *p, const struct limits_report_
     limits_page_field(p, "held", arena_printf(a, "%u", l->held));
     if (l->computed) {
         limits_page_field(p, "out", arena_printf(a, "%u unavailable and not held", l->unavailable));
-        limits_page_field(p, "room", arena_printf(a, "for %u more", l->paused ? 0 : l->room));
+        limits_page_field(p, "free", arena_printf(a, "for %u more", l->paused ? 0 : l->room));
     }
     limits_page_field(p, "waiting", arena_printf(a, "%u", l->waiting));
     if (l->gap_end > p->limits_report->now) {

@@ -20,8 +20,8 @@ struct fleet_document {
     uint32_t at;
     struct buf out;
     struct json_writer writer;
-    struct arena memory; /* of the roster */
-    struct fleet_report roster;
+    struct arena memory; /* of `report` */
+    struct fleet_report report;
     struct buf board;
 };
 
@@ -58,7 +58,7 @@ static void fleet_document_begin(struct fleet_document *s)
     } else {
         struct web_status status = { 0 };
         source->status(source->ctx, &status);
-        s->roster = (struct fleet_report){
+        s->report = (struct fleet_report){
             .version = STR(DRYDOCK_VERSION),
             .title = arena_str(&s->memory, status.title),
             .leader = arena_str(&s->memory, status.leader),
@@ -69,7 +69,7 @@ static void fleet_document_begin(struct fleet_document *s)
             .now = web_source_wall(source, s->all->loop),
         };
         for (uint32_t i = 0; i < status.profile_count; i++) {
-            (void)fleet_report_profile(&s->roster, &s->memory, status.profiles[i]);
+            (void)fleet_report_profile(&s->report, &s->memory, status.profiles[i]);
         }
     }
     source->each_node(source->ctx, &(struct web_visit){ .wants = fleet_document_name, .ctx = s });
@@ -78,11 +78,11 @@ static void fleet_document_begin(struct fleet_document *s)
 static void fleet_document_print(struct fleet_document *s)
 {
     if (s->format == QUERY_FORMAT_JSON) {
-        s->roster.board = buf_str(&s->board);
-        fleet_report_print_json(&s->roster, &s->writer);
+        s->report.board = buf_str(&s->board);
+        fleet_report_print_json(&s->report, &s->writer);
     } else {
         fleet_report_print_text(
-            &s->roster, s->format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT,
+            &s->report, s->format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT,
             &s->out);
         buf_add(&s->out, buf_str(&s->board));
         s->out.full = s->out.full || s->board.full;
@@ -94,7 +94,7 @@ static void fleet_document_answer(struct fleet_document *s)
     if (s->kind == FLEET_DOCUMENT_INFO) {
         jw_arr_end(&s->writer);
     } else {
-        fleet_report_sort(&s->roster);
+        fleet_report_sort(&s->report);
         if (s->kind == FLEET_DOCUMENT_STATUS) {
             limits_api_print(s->all->source, s->all->loop, s->format, &s->board);
         }
@@ -118,7 +118,7 @@ static void fleet_document_turn(void *ctx)
             continue;
         }
         if (s->kind != FLEET_DOCUMENT_INFO) {
-            fleet_report_add(&s->roster, &report, &s->memory);
+            fleet_report_add(&s->report, &report, &s->memory);
         } else if (report.updated != 0 || report.error.n > 0) {
             /* As the original: a node is listed once it has been looked at. */
             node_report_print_info(&report, &s->writer);

@@ -8,20 +8,20 @@ let timer = 0;
 let asked = 0;
 let shown = "";
 
-function draw(roster) {
-  const key = JSON.stringify([roster.entries.slice(0, SHOWN), roster.entries.length]);
-  $("work-note").textContent = roster.entries.length > 0 ? count(roster.entries.length) : "";
-  $("work-empty").hidden = roster.entries.length > 0;
+function draw(waiting) {
+  const key = JSON.stringify([waiting.entries.slice(0, SHOWN), waiting.entries.length]);
+  $("work-note").textContent = waiting.entries.length > 0 ? count(waiting.entries.length) : "";
+  $("work-empty").hidden = waiting.entries.length > 0;
   if (key === shown) return;
   shown = key;
   const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.entry : null;
-  const rows = roster.entries.slice(0, SHOWN).map((entry) => element("li", {},
+  const rows = waiting.entries.slice(0, SHOWN).map((entry) => element("li", {},
     element("button", { type: "button", class: "link", "data-entry": `${entry.node}/${entry.profile}`, onclick: () => page.choose(entry.node) }, entry.node),
     element("span", { class: "muted" }, entry.profile || "any profile"),
     element("span", {}, entry.failing ? element("span", { class: "tag fault" }, "failing") : tag(entry.state)),
     element("span", { class: "muted age" }, entry.since ? since(entry.since) : ""),
     element("span", { class: "gist" }, entry.gist || "")));
-  if (roster.entries.length > SHOWN) rows.push(element("li", { class: "muted more" }, `and ${count(roster.entries.length - SHOWN)} more: drydock status -o wide`));
+  if (waiting.entries.length > SHOWN) rows.push(element("li", { class: "muted more" }, `and ${count(waiting.entries.length - SHOWN)} more: drydock status -o wide`));
   $("work").replaceChildren(...rows);
   const again = focused && [...$("work").querySelectorAll("[data-entry]")].find((e) => e.dataset.entry === focused);
   if (again) again.focus({ preventScroll: true });

@@ -53,9 +53,9 @@ TEST(limits_table_shows_limits_holders_and_the_queue_in_order)
               "queue (2)\n"
               "  worker-2  1. b of me for 1h: limit 'node' allows 2 of 40 and has given both\n"
               "            away, to worker-1 and to worker-9\n"
-              "            until there is room again\n"
+              "            until the limit allows more again\n"
               "  worker-3  2. z: LimitReached\n"
-              "            until there is room again\n");
+              "            until the limit allows more again\n");
 }
 
 TEST(limits_table_says_that_there_are_no_limits)

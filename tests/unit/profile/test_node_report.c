@@ -107,11 +107,11 @@ TEST(node_report_prints_a_text_of_eighty_columns)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     struct node_report r = sample();
-    r.waits = STR("turn 3 of 12 for room in maintenance");
+    r.waits = STR("turn 3 of 12 to go into maintenance");
     node_report_print_text(&r, NODE_REPORT_TEXT, &out);
     CHECK_STR(buf_str(&out),
               "node worker-03: maintenance-required, ready, cordoned\n"
-              "  waits    turn 3 of 12 for room in maintenance\n"
+              "  waits    turn 3 of 12 to go into maintenance\n"
               "  decided  2s ago\n"
               "  labels   kubernetes.io/os=linux\n"
               "\n"
@@ -164,7 +164,7 @@ TEST(node_report_page_shows_the_real_output)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     struct node_report r = sample();
-    r.waits = STR("turn 3 of 12 for room in maintenance");
+    r.waits = STR("turn 3 of 12 to go into maintenance");
     r.profile_n = 1;
     node_report_print_text(&r, NODE_REPORT_TEXT, &out);
     CHECK(str_contains(check_data("../../docs/explain.md"), buf_str(&out)));
@@ -235,8 +235,8 @@ TEST(node_report_gist_says_what_a_profile_is_about)
               "window: Monday 01:31 UTC is outside of 08:00 to 16:00; blocked is 'pass'; spare: "
               "there are 3 nodes, 4 are wanted");
     CHECK_STR(node_report_summary(&r, &r.profiles[1], &a), "");
-    r.waits = STR("turn 3 of 12 for room in maintenance");
-    CHECK_STR(node_report_summary(&r, &r.profiles[0], &a), "turn 3 of 12 for room in maintenance");
+    r.waits = STR("turn 3 of 12 to go into maintenance");
+    CHECK_STR(node_report_summary(&r, &r.profiles[0], &a), "turn 3 of 12 to go into maintenance");
     struct node_report_profile p = { .state = PROFILE_STATE_MAINTENANCE,
                                      .next = PROFILE_STATE_MAINTENANCE };
     CHECK_STR(node_report_summary(&r, &p, &a), "stays: there is no transition out of this state");

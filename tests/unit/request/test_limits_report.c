@@ -315,7 +315,7 @@ TEST(limits_report_tells_of_one_limit_whom_it_concerns)
               "  allows   1 of 8: 10 %, at least 1, at most 4\n"
               "  held     0\n"
               "  out      0 unavailable and not held\n"
-              "  room     for 0 more\n"
+              "  free     for 0 more\n"
               "  waiting  1\n"
               "\n"
               "queue (1)\n"

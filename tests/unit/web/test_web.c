@@ -594,7 +594,7 @@ TEST(web_answers_reports_as_text)
                            "  allows   1 of 0: 0 %\n"
                            "  held     1\n"
                            "  out      0 unavailable and not held\n"
-                           "  room     for 0 more\n"
+                           "  free     for 0 more\n"
                            "  waiting  1\n" CLAIMS_TEXT);
 }
 
