@@ -83,6 +83,7 @@ void routing_new(struct cluster_state *cs)
 {
     struct approval_routing *r = ALLOC_NEW(struct approval_routing);
     r->cluster = cs;
+    in_flight_init_writer(&r->writer, cs->bridge, IN_FLIGHT_REQUEST);
     loop_timer_init(&r->timer, cs->bridge->loop, routing_on_timer, r);
     cs->routing = r;
 }
@@ -183,7 +184,7 @@ void routing_mark_node(struct cluster_state *cs, struct str node)
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
 void routing_on_write(const struct in_flight *f, const struct api_reply *reply,
-                      enum retry_verdict verdict)
+                      enum retry_verdict verdict, const struct jval *object)
 {
     struct approval_routing *r = f->cluster->routing;
     bool creates = f->version == 0;
@@ -194,10 +195,7 @@ void routing_on_write(const struct in_flight *f, const struct api_reply *reply,
     }
     if (creates && verdict == RETRY_DONE) {
         /* No other one is created until the watch has brought this one. */
-        CLEANUP(arena_done)
-        struct arena tmp = { 0 };
-        const struct jval *object = in_flight_parse(reply, &tmp);
-        r->awaited = MAX(r->awaited, object == NULL ? 0 : store_version(object));
+        r->awaited = MAX(r->awaited, store_version(object));
     }
     if (creates && f->machine != NULL && verdict == RETRY_DONE) {
         f->machine->request_name_skip = 0;
@@ -314,7 +312,7 @@ static void routing_end_orphan(struct cluster_state *cs, struct store_item *item
     if (verdict.act != APPROVAL_COMPLETE || in_flight_exists(cs, IN_FLIGHT_REQUEST, item->name)) {
         return;
     }
-    if (loop_now(b->loop) < r->retry.at) {
+    if (loop_now(b->loop) < r->writer.retry_at) {
         return; /* routing_on_timer marks it again */
     }
     routing_set_state(cs, NULL, item, MR_STATE_COMPLETED);
@@ -338,15 +336,12 @@ static void routing_mark_changed(struct cluster_state *cs)
     }
 }
 
-/* The server has answered 404 for the kind. One 404 may come from a server that has just started,
- * so two are needed. */
 static void routing_on_kind_missing(struct approval_routing *r)
 {
     struct bridge *b = r->cluster->bridge;
     usec_t now = loop_now(b->loop);
     r->kind_missing = false;
-    r->missed_at = r->missed_at == 0 ? now : r->missed_at;
-    if (r->state != ROUTING_ABSENT && now < r->missed_at + ROUTING_ABSENT_AFTER) {
+    if (!kind_is_absent(&r->missed_at, now) && r->state != ROUTING_ABSENT) {
         return;
     }
     routing_close(r);
@@ -456,7 +451,7 @@ const struct store_item *routing_request(const struct machine_state *ms)
 /* One timer for three times; it is set anew after each turn. */
 static void routing_set_timer(struct approval_routing *r, usec_t now)
 {
-    const usec_t times[] = { r->unsure_until, r->retry.at,
+    const usec_t times[] = { r->unsure_until, r->writer.retry_at,
                              r->state == ROUTING_ABSENT && !r->open ? r->recheck_at : 0 };
     for (size_t i = 0; i < ARRAY_LEN(times); i++) {
         if (times[i] > now) {

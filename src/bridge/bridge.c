@@ -19,6 +19,12 @@ bool bridge_leading(const struct bridge *b)
     return !b->stopping && (!b->config.elect || lease_is_held(&b->lease));
 }
 
+bool kind_is_absent(usec_t *missed_at, usec_t now)
+{
+    *missed_at = *missed_at == 0 ? now : *missed_at;
+    return now >= *missed_at + KIND_ABSENT_AFTER;
+}
+
 bool bridge_may_act(const struct bridge *b)
 {
     bool leads = bridge_leading(b) || mutated(b->config.mutations, MUTATION_ACT_WITHOUT_LEASE);

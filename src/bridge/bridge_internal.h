@@ -35,6 +35,7 @@
 #include "drain/drain_rules.h"
 #include "kube/lease.h"
 #include "kube/recorder.h"
+#include "kube/writer.h"
 
 #define BRIDGE_ABSENT_AFTER SECONDS(30)  /* between the two reads that confirm a missing Node */
 #define BRIDGE_FAILED_BASE MSECONDS(500) /* back-off of a write that failed */
@@ -42,17 +43,9 @@
 #define BRIDGE_REFUSED_BASE SECONDS(10) /* back-off of a write that the server refuses */
 #define BRIDGE_REFUSED_MAX MINUTES(5)
 #define BRIDGE_APPROVAL_UNSURE MINUTES(15) /* by then every watch has begun anew */
-#define ROUTING_ABSENT_AFTER SECONDS(30)   /* between two 404s for the kind MaintenanceRequest */
+#define KIND_ABSENT_AFTER SECONDS(30)      /* between two 404s for a kind */
 #define ROUTING_RECHECK MINUTES(5)         /* looks for the kind again after that */
-#define ROUTING_UNSURE SECONDS(30)    /* by then the watch shows a write whose reply was lost */
-#define DRAIN_RULE_ABSENT SECONDS(30) /* between two 404s for the kind MachineDrainRule */
-
-/* When a write may be tried again after it failed. */
-struct bridge_retry {
-    struct backoff backoff;
-    usec_t at;        /* monotonic */
-    uint64_t version; /* only this version of the object has to wait; 0 = every version */
-};
+#define ROUTING_UNSURE SECONDS(30) /* by then the watch shows a write whose reply was lost */
 
 /* What a request writes or reads. A Machine has at most one of each kind in flight. */
 enum in_flight_kind {
@@ -74,15 +67,15 @@ struct approval_routing {
     bool open;
     bool machines_marked; /* the Machines were marked when the list was complete */
     enum { ROUTING_UNKNOWN, ROUTING_SERVED, ROUTING_ABSENT } state; /* of the kind */
-    bool kind_missing;   /* the server has answered 404, and the turn has not looked at it yet */
-    usec_t missed_at;    /* monotonic: the first 404; 0 = none */
-    usec_t recheck_at;   /* ROUTING_ABSENT */
-    bool warned;         /* the present error was logged */
-    bool maybe_open;     /* a MaintenanceRequest may be open, also while there is no connection */
-    uint32_t in_flight;  /* writes */
-    uint64_t awaited;    /* the newest version that was created; the watch has to bring it */
-    usec_t unsure_until; /* the reply to a write was lost; 0 = none was */
-    struct bridge_retry retry; /* for MaintenanceRequests whose Machine is gone */
+    bool kind_missing;    /* the server has answered 404, and the turn has not looked at it yet */
+    usec_t missed_at;     /* monotonic: the first 404; 0 = none */
+    usec_t recheck_at;    /* ROUTING_ABSENT */
+    bool warned;          /* the present error was logged */
+    bool maybe_open;      /* a MaintenanceRequest may be open, also while there is no connection */
+    uint32_t in_flight;   /* writes */
+    uint64_t awaited;     /* the newest version that was created; the watch has to bring it */
+    usec_t unsure_until;  /* the reply to a write was lost; 0 = none was */
+    struct writer writer; /* of MaintenanceRequests whose Machine is gone */
     struct loop_timer timer;
 };
 
@@ -125,7 +118,7 @@ struct machine_state {
     struct buf node_key;        /* its key in bridge->by_node; empty = it has no Node */
     struct buf host;            /* its key in bridge->by_host; empty = it has no Metal3 host */
     struct in_flight *in_flight[IN_FLIGHT_KINDS]; /* NULL = none of that kind */
-    struct bridge_retry retry[WRITE_OBJECTS];     /* of writes, by enum in_flight_kind */
+    struct writer writers[WRITE_OBJECTS];         /* by enum in_flight_kind */
     /* The reply to an approval was lost: the Machine may be approved until a newer version shows
      * whether it is, or until the watch has begun anew. */
     uint64_t approval_version;    /* the version that the approval was decided on */
@@ -212,6 +205,10 @@ struct bridge {
 
 /* Asks for a turn, soon. */
 void bridge_wake(struct bridge *b);
+/* The server has answered 404 for a kind. One may come from a server that has just started; true
+ * for the second one, KIND_ABSENT_AFTER after the first, which `missed_at` keeps (0: there was
+ * none). */
+bool kind_is_absent(usec_t *missed_at, usec_t now);
 /* It may decide and send at this instant. */
 bool bridge_may_act(const struct bridge *b);
 /* For a kind of the management cluster. Client, on_update, on_error and ctx are filled in here. */
@@ -340,7 +337,7 @@ void routing_step(struct machine_state *ms, const struct rules_facts *facts,
                   struct rules_verdict *verdict);
 /* A write of a MaintenanceRequest was answered; the rest is in_flight's. */
 void routing_on_write(const struct in_flight *f, const struct api_reply *reply,
-                      enum retry_verdict verdict);
+                      enum retry_verdict verdict, const struct jval *object);
 /* Opens or closes the watch. */
 void routing_update_watch(struct cluster_state *cs);
 /* The open MaintenanceRequest of a Machine; NULL = none is known. */
@@ -350,6 +347,7 @@ bool routing_needs_link(const struct cluster_state *cs);
 
 /* ── requests in flight (in_flight.c) ──────────────────────────────────────────────────────── */
 
+void in_flight_init_writer(struct writer *w, struct bridge *b, enum in_flight_kind kind);
 /* False: a write of that kind is in flight, or the last one failed and this version of the object
  * is not tried again yet. In both cases the Machine is looked at again when that has changed. */
 bool in_flight_may_write(struct machine_state *ms, enum in_flight_kind kind, uint64_t version);
@@ -379,8 +377,6 @@ void in_flight_get(struct in_flight *f, struct str accept, api_on_reply on_reply
 /* Begins one that reads the Machine's Node. */
 struct in_flight *in_flight_get_node(struct machine_state *ms, enum in_flight_kind kind,
                                      struct str accept, api_on_reply on_reply);
-/* The object of a reply; NULL = it cannot be read. */
-const struct jval *in_flight_parse(const struct api_reply *reply, struct arena *tmp);
 /* Cancels it: its callback is not called any more. */
 void in_flight_free(struct in_flight *f);
 /* All that go to that workload cluster. */

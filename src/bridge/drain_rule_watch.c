@@ -77,16 +77,14 @@ static void drain_rule_watch_on_update(void *ctx)
     drain_rule_watch_update(b);
 }
 
-/* One 404 may come from a server that has just started; two, DRAIN_RULE_ABSENT apart, mean that the
- * kind does not exist. The reflector goes on asking. */
+/* The reflector goes on asking for a kind that is absent. */
 static void drain_rule_watch_on_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
     struct drain_rule_watch *k = &b->drain_rules;
     usec_t now = loop_now(b->loop);
     if (drain_rule_watch_status(k) == 404) {
-        k->missed_at = k->missed_at == 0 ? now : k->missed_at;
-        k->absent = k->absent || now >= k->missed_at + DRAIN_RULE_ABSENT;
+        k->absent = kind_is_absent(&k->missed_at, now) || k->absent;
     }
     if (!k->warned) {
         log_warn(b->log, "drain rules of the management cluster", KV_ERR(err));

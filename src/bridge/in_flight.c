@@ -3,12 +3,9 @@
  * answers.
  *
  * Patches of Machines, Nodes and hosts and writes of MaintenanceRequests all go through
- * in_flight_write and in_flight_on_reply, so the rules are the same for all of them:
- *   - success: the object of the reply enters its store, and the back-off ends;
- *   - conflict or 404: nothing is sent again for that version of the object, the watch brings a
- *     newer one;
- *   - any other failure: the write is decided again after a back-off, which is longer for what the
- *     server refuses.
+ * in_flight_write and in_flight_on_reply. What a reply means for the next write is up to their
+ * writers (kube/writer.h), one for each kind of object of a Machine; nothing is read before a write
+ * is tried again, because the watch brings what is newer.
  * Live reads (in_flight_get) leave their reply to the caller.
  */
 #include "base/alloc.h"
@@ -83,13 +80,12 @@ bool in_flight_exists(const struct cluster_state *cs, enum in_flight_kind kind, 
 
 bool in_flight_may_write(struct machine_state *ms, enum in_flight_kind kind, uint64_t version)
 {
-    const struct bridge_retry *retry = &ms->retry[kind];
+    usec_t at = writer_retry_at(&ms->writers[kind], version);
     if (ms->in_flight[kind] != NULL) {
         return false; /* its reply marks the Machine */
     }
-    if (loop_now(ms->bridge->loop) < retry->at &&
-        (retry->version == 0 || retry->version == version)) {
-        machine_wake_at(ms, retry->at);
+    if (loop_now(ms->bridge->loop) < at) {
+        machine_wake_at(ms, at);
         return false;
     }
     return true;
@@ -97,13 +93,31 @@ bool in_flight_may_write(struct machine_state *ms, enum in_flight_kind kind, uin
 
 /* ── replies ───────────────────────────────────────────────────────────────────────────────── */
 
+static const struct writer_rules object_rules = {
+    .conflict = { BRIDGE_FAILED_BASE, BRIDGE_FAILED_MAX },
+    .absent = { BRIDGE_FAILED_BASE, BRIDGE_FAILED_MAX },
+    .refused = { BRIDGE_REFUSED_BASE, BRIDGE_REFUSED_MAX },
+    .failed = { BRIDGE_FAILED_BASE, BRIDGE_FAILED_MAX },
+};
+
+/* A Machine may have several MaintenanceRequests: one that is outdated stops no other. */
+static const struct writer_rules request_rules = {
+    .refused = { BRIDGE_REFUSED_BASE, BRIDGE_REFUSED_MAX },
+    .failed = { BRIDGE_FAILED_BASE, BRIDGE_FAILED_MAX },
+};
+
+void in_flight_init_writer(struct writer *w, struct bridge *b, enum in_flight_kind kind)
+{
+    writer_init(w, &b->client, kind == IN_FLIGHT_REQUEST ? &request_rules : &object_rules);
+}
+
 /* NULL: no later write waits for this one. */
-static struct bridge_retry *in_flight_retry(const struct in_flight *f)
+static struct writer *in_flight_writer(const struct in_flight *f)
 {
     if (f->machine != NULL) {
-        return &f->machine->retry[f->kind];
+        return &f->machine->writers[f->kind];
     }
-    return f->kind == IN_FLIGHT_REQUEST ? &f->cluster->routing->retry : NULL;
+    return f->kind == IN_FLIGHT_REQUEST ? &f->cluster->routing->writer : NULL;
 }
 
 /* Where the written object is kept; NULL: its cluster is not watched at the moment. */
@@ -118,20 +132,9 @@ static struct store *in_flight_store(const struct in_flight *f)
     if (f->kind == IN_FLIGHT_NODE) {
         return link_fresh(f->cluster->link) ? link_nodes(f->cluster->link) : NULL;
     }
-    return f->cluster->routing->open ? &f->cluster->routing->informer.store : NULL;
-}
-
-static void in_flight_retry_after(struct bridge_retry *retry, struct loop *loop, bool refused)
-{
-    usec_t base = refused ? BRIDGE_REFUSED_BASE : BRIDGE_FAILED_BASE;
-    if (retry->backoff.base != base) {
-        retry->backoff = (struct backoff){
-            .base = base,
-            .max = refused ? BRIDGE_REFUSED_MAX : BRIDGE_FAILED_MAX,
-        };
-    }
-    retry->at = loop_now(loop) + backoff_next(&retry->backoff, loop_random(loop));
-    retry->version = 0;
+    struct approval_routing *routing = f->cluster->routing;
+    ASSERT(routing != NULL); /* it made the request */
+    return routing->open ? &routing->informer.store : NULL;
 }
 
 static void in_flight_count(const struct in_flight *f, enum retry_verdict verdict)
@@ -145,22 +148,9 @@ static void in_flight_count(const struct in_flight *f, enum retry_verdict verdic
     bridge_metrics_patch(&b->series, (enum write_object)f->kind, result);
 }
 
-const struct jval *in_flight_parse(const struct api_reply *reply, struct arena *tmp)
-{
-    const struct jval *object = NULL;
-    struct err ignored = { 0 };
-    /* The watch brings the object, too, and says what is wrong with it. */
-    return json_parse(reply->body, 0, tmp, &object, &ignored) < 0 ? NULL : object;
-}
-
-static void in_flight_succeeded(struct in_flight *f, const struct api_reply *reply)
+static void in_flight_succeeded(struct in_flight *f)
 {
     struct bridge *b = f->bridge;
-    struct bridge_retry *retry = in_flight_retry(f);
-    struct store *store = in_flight_store(f);
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct err ignored = { 0 };
     for (uint32_t i = 0; f->machine != NULL && i < f->event_n; i++) {
         bridge_event_for_machine(f->machine, f->events[i].event, f->events[i].note);
     }
@@ -168,58 +158,21 @@ static void in_flight_succeeded(struct in_flight *f, const struct api_reply *rep
         b->stats.released++;
         bridge_metrics_hold(&b->series, server_clock_wall(&b->client.clock) - f->held_from);
     }
-    if (retry != NULL) {
-        backoff_reset(&retry->backoff);
-        retry->at = 0;
-        retry->version = 0;
-    }
     if (f->machine != NULL) {
         f->machine->trouble = (struct err){ 0 };
     }
-    const struct jval *object = store == NULL ? NULL : in_flight_parse(reply, &tmp);
-    if (object != NULL && store_learn(store, object, &ignored) < 0) {
-        return; /* the watch brings the object, too */
-    }
 }
 
-/* The object has another version than the write was decided on (409), or is gone (404). The watch
- * tells, if it has not yet; to send again before that would fail again. */
-static void in_flight_outdated(struct in_flight *f, enum retry_verdict verdict)
+static void in_flight_failed(struct in_flight *f, int status, const struct err *err)
 {
-    struct store *store = in_flight_store(f);
-    struct store_item *item =
-        verdict == RETRY_OBSERVE && store != NULL ? store_find(store, f->name) : NULL;
-    if (f->machine != NULL && f->kind != IN_FLIGHT_REQUEST) {
-        struct bridge_retry *retry = in_flight_retry(f);
-        in_flight_retry_after(retry, f->bridge->loop, /* refused= */ false);
-        retry->version = f->version;
-        machine_wake_at(f->machine, retry->at);
-    }
-    if (item != NULL && item->version > f->version) {
-        store_mark(store, item);
-    } else if (item != NULL) {
-        store_await(item);
-    }
-}
-
-static void in_flight_failed(struct in_flight *f, const struct api_reply *reply,
-                             enum retry_verdict verdict)
-{
-    struct bridge *b = f->bridge;
-    struct bridge_retry *retry = in_flight_retry(f);
-    struct err err = { 0 };
-    if (retry == NULL) {
-        return;
-    }
-    client_explain(reply->status, reply->body, reply->err, &err);
-    in_flight_retry_after(retry, b->loop, verdict == RETRY_REFUSED);
     if (f->machine != NULL) {
-        f->machine->trouble = err;
-        machine_wake_at(f->machine, retry->at);
+        f->machine->trouble = *err;
+        machine_wake_at(f->machine, in_flight_writer(f)->retry_at);
     }
-    if (reply->status != 0) {
-        log_warn(b->log, f->kind == IN_FLIGHT_REQUEST ? "maintenance request" : "patch failed",
-                 KV_STR("object", f->name), KV_ERR(&err));
+    if (status != 0 && in_flight_writer(f) != NULL) {
+        log_warn(f->bridge->log,
+                 f->kind == IN_FLIGHT_REQUEST ? "maintenance request" : "patch failed",
+                 KV_STR("object", f->name), KV_ERR(err));
     }
 }
 
@@ -271,27 +224,52 @@ static void in_flight_mark(struct in_flight *f, enum retry_verdict verdict)
     bridge_wake(b);
 }
 
+/* Judges the reply; a MaintenanceRequest that could not be created is not outdated: the name is
+ * taken, or the kind is missing. */
+static enum retry_verdict in_flight_judge(struct in_flight *f, const struct api_reply *reply,
+                                          struct writer_reply *ret)
+{
+    static const struct writer_rules no_waits = { 0 };
+    struct bridge *b = f->bridge;
+    bool management = f->cluster == NULL;
+    ASSERT(management == in_flight_is_limited(f));
+    /* The link itself notes what its cluster answers. */
+    enum retry_verdict verdict =
+        management ? client_note(&b->client, API_PATCH, reply) : retry_judge(reply);
+    bool creates = f->kind == IN_FLIGHT_REQUEST && f->version == 0;
+    bool outdated = verdict == RETRY_OBSERVE || verdict == RETRY_ABSENT;
+    struct writer own;
+    struct writer *w = in_flight_writer(f);
+    if (w == NULL) {
+        w = &own;
+        writer_init(w, &b->client, &no_waits);
+    }
+    w->verb = API_PATCH;
+    w->version = f->version;
+    enum retry_verdict result = writer_on_verdict(w, creates && outdated ? RETRY_LATER : verdict,
+                                                  reply, in_flight_store(f), f->name, ret);
+    return creates && outdated ? verdict : result;
+}
+
 static void in_flight_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct in_flight *f = ctx;
     f->call = NULL;
     f->link_call = NULL;
-    bool management = f->kind == IN_FLIGHT_MACHINE || f->kind == IN_FLIGHT_HOST;
-    ASSERT(management == (f->cluster == NULL));
-    /* The link itself notes what its cluster answers. */
-    enum retry_verdict verdict =
-        management ? client_note(&f->bridge->client, API_PATCH, reply) : retry_judge(reply);
+    CLEANUP(writer_reply_done)
+    struct writer_reply r;
+    enum retry_verdict verdict = in_flight_judge(f, reply, &r);
     bool creates = f->kind == IN_FLIGHT_REQUEST && f->version == 0;
     in_flight_count(f, verdict);
     if (f->kind == IN_FLIGHT_REQUEST) {
-        routing_on_write(f, reply, verdict);
+        routing_on_write(f, reply, verdict, r.object);
     }
     if (verdict == RETRY_DONE) {
-        in_flight_succeeded(f, reply);
-    } else if (!creates && (verdict == RETRY_OBSERVE || verdict == RETRY_ABSENT)) {
-        in_flight_outdated(f, verdict);
-    } else {
-        in_flight_failed(f, reply, verdict);
+        in_flight_succeeded(f);
+    } else if (creates || (verdict != RETRY_OBSERVE && verdict != RETRY_ABSENT)) {
+        in_flight_failed(f, reply->status, &r.err);
+    } else if (f->machine != NULL && f->kind != IN_FLIGHT_REQUEST) {
+        machine_wake_at(f->machine, in_flight_writer(f)->retry_at);
     }
     if (f->machine != NULL && f->approves && verdict != RETRY_DONE) {
         in_flight_approval_failed(f, verdict);

@@ -171,6 +171,9 @@ static struct machine_state *machine_state_new(struct bridge *b, struct store_it
     const struct machine *m = item->object;
     ms->bridge = b;
     ms->item = item;
+    for (uint32_t i = 0; i < WRITE_OBJECTS; i++) {
+        in_flight_init_writer(&ms->writers[i], b, (enum in_flight_kind)i);
+    }
     ms->cluster = cluster_get(b, m->namespace, m->cluster);
     list_add(&ms->cluster->machines, &ms->link);
     item->extra = ms;

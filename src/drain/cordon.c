@@ -4,16 +4,15 @@
 #include "base/list.h"
 #include "format/json_writer.h"
 #include "kinds/keys.h"
+#include "kube/writer.h"
 
-/* Waits before the next try: somebody else changed the node first; a failure that ends by itself;
- * a refusal that somebody has to mend. */
-#define CONFLICT_BASE MSECONDS(20)
-#define CONFLICT_MAX SECONDS(2)
-#define FAILED_BASE MSECONDS(500)
-#define FAILED_MAX SECONDS(30)
-#define REFUSED_BASE SECONDS(10)
-#define REFUSED_MAX MINUTES(5)
 #define MAY_ACT_RECHECK SECONDS(1) /* until may_act is asked again: no event tells */
+
+static const struct writer_rules cordon_rules = {
+    .conflict = { MSECONDS(20), SECONDS(2) },
+    .refused = { SECONDS(10), MINUTES(5) }, /* somebody has to mend it */
+    .failed = { MSECONDS(500), SECONDS(30) },
+};
 
 struct cordons {
     struct cordons_config config;
@@ -29,11 +28,8 @@ struct cordon {
     struct arena memory; /* of the spec's texts */
     void (*on_result)(void *ctx, enum cordon_result end);
     void *ctx;
-    struct api_call *call;
-    bool patching; /* `call` is the patch */
+    struct writer writer;
     struct loop_timer timer;
-    usec_t retry_at;
-    struct backoff backoff;
     struct err last_error;
 };
 
@@ -62,10 +58,7 @@ struct cordons *cordons_new(const struct cordons_config *config)
 
 static void cordon_free(struct cordon *c)
 {
-    struct cordons *cs = c->cordons;
-    if (c->call != NULL) {
-        api_cancel(cs->config.client->api, STEAL(c->call));
-    }
+    writer_cancel(&c->writer);
     loop_timer_done(&c->timer);
     list_del(&c->link);
     arena_done(&c->memory);
@@ -125,6 +118,7 @@ struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
     c->spec.uid = arena_str(&c->memory, spec->uid);
     c->spec.request = arena_str(&c->memory, spec->request);
     c->spec.node = arena_str(&c->memory, spec->node);
+    writer_init(&c->writer, cs->config.client, &cordon_rules);
     loop_timer_init(&c->timer, cs->config.client->loop, cordon_turn, c);
     list_add(&cs->queue, &c->link);
     loop_timer_set(&c->timer, loop_now(cs->config.client->loop));
@@ -137,7 +131,7 @@ void cordon_stop(struct cordon *c)
         return;
     }
     c->on_result = NULL;
-    if (c->patching) {
+    if (c->writer.call != NULL && c->writer.verb == API_PATCH) {
         return; /* the answer ends it */
     }
     cordon_finish(c, CORDON_RESULT_NONE);
@@ -171,23 +165,28 @@ static bool cordons_may_act(const struct cordons *cs)
     return cs->config.may_act == NULL || cs->config.may_act(cs->config.ctx);
 }
 
-static void cordon_set_path(struct cordon *c)
+static void cordon_send(struct cordon *c, enum api_verb verb, api_on_reply on_reply)
 {
-    struct buf *path = &c->cordons->path;
-    buf_reset(path);
-    buf_add(path, STR("/api/v1/nodes/"));
-    client_add_segment(path, c->spec.node);
+    struct cordons *cs = c->cordons;
+    buf_reset(&cs->path);
+    buf_add(&cs->path, STR("/api/v1/nodes/"));
+    client_add_segment(&cs->path, c->spec.node);
+    const struct api_request request = {
+        .verb = verb,
+        .path = buf_str(&cs->path),
+        .body = verb == API_PATCH ? buf_str(&cs->body) : STR_NONE,
+    };
+    writer_send(&c->writer, &request, /* version= */ 0, on_reply, c); /* it is read each time */
 }
 
 static void cordon_turn(void *ctx)
 {
     struct cordon *c = ctx;
-    struct client *client = c->cordons->config.client;
-    if (c->call != NULL || !cordon_is_first(c)) {
+    if (c->writer.call != NULL || !cordon_is_first(c)) {
         return;
     }
-    usec_t now = loop_now(client->loop);
-    usec_t at = MAX(c->retry_at, client_open_at(client));
+    usec_t now = loop_now(c->cordons->config.client->loop);
+    usec_t at = writer_ready_at(&c->writer, 0);
     if (!cordons_may_act(c->cordons)) {
         at = MAX(at, now + MAY_ACT_RECHECK);
     }
@@ -195,40 +194,21 @@ static void cordon_turn(void *ctx)
         loop_timer_set(&c->timer, at);
         return;
     }
-    cordon_set_path(c);
-    const struct api_request request = { .verb = API_GET, .path = buf_str(&c->cordons->path) };
-    c->call = api_send(client->api, &request, cordon_on_read, c);
-}
-
-static void cordon_retry(struct cordon *c, usec_t base, usec_t max)
-{
-    struct loop *loop = c->cordons->config.client->loop;
-    if (c->backoff.base != base) {
-        c->backoff = (struct backoff){ .base = base, .max = max };
-    }
-    c->retry_at = loop_now(loop) + backoff_next(&c->backoff, loop_random(loop));
-    loop_timer_set(&c->timer, c->retry_at);
+    cordon_send(c, API_GET, cordon_on_read);
 }
 
 /* As far as we know nothing has changed. The node is read anew before the next try. */
-static void cordon_failed(struct cordon *c, const struct api_reply *reply,
-                          enum retry_verdict verdict)
+static void cordon_failed(struct cordon *c, enum retry_verdict verdict, const struct err *err)
 {
     if (c->on_result == NULL) {
         cordon_finish(c, CORDON_RESULT_NONE); /* nobody wants it any more */
         return;
     }
-    if (verdict == RETRY_OBSERVE) {
-        cordon_retry(c, CONFLICT_BASE, CONFLICT_MAX);
-        return;
+    loop_timer_set(&c->timer, c->writer.retry_at);
+    if (verdict != RETRY_OBSERVE) {
+        c->last_error = *err;
+        c->on_result(c->ctx, CORDON_RESULT_NONE);
     }
-    client_explain(reply->status, reply->body, reply->err, &c->last_error);
-    if (verdict == RETRY_REFUSED) {
-        cordon_retry(c, REFUSED_BASE, REFUSED_MAX);
-    } else {
-        cordon_retry(c, FAILED_BASE, FAILED_MAX);
-    }
-    c->on_result(c->ctx, CORDON_RESULT_NONE);
 }
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
@@ -284,71 +264,53 @@ static void cordon_write_patch(struct cordon *c, const struct cordon_node *facts
     jw_obj_end(&w);
 }
 
-static int cordon_read(struct str body, struct arena *tmp, struct cordon_node *ret, struct err *err)
+static struct cordon_node cordon_read(const struct jval *node)
 {
-    const struct jval *node = NULL;
-    int r = json_parse(body, JSON_GO, tmp, &node, err);
-    if (r < 0) {
-        return err_wrap(err, "the node cannot be read");
-    }
-    *ret = (struct cordon_node){
+    return (struct cordon_node){
         .version = jval_str(jval_at(node, "metadata.resourceVersion")),
         .uid = jval_str(jval_at(node, "metadata.uid")),
         .mark = jval_str(jval_get(jval_at(node, "metadata.annotations"), KEY_REQUEST_CORDON)),
         .unschedulable = jval_bool(jval_at(node, "spec.unschedulable"), false),
     };
-    return ret->version.n > 0 ? 0 : err_set(err, ERR_PROTO, "a node without a version");
 }
 
 static void cordon_on_read(void *ctx, const struct api_reply *reply)
 {
     struct cordon *c = ctx;
-    struct client *client = c->cordons->config.client;
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct cordon_node facts;
+    CLEANUP(writer_reply_done)
+    struct writer_reply r;
     enum cordon_result end = CORDON_RESULT_NONE;
-    c->call = NULL;
-    enum retry_verdict verdict = client_note(client, API_GET, reply);
+    enum retry_verdict verdict = writer_on_reply(&c->writer, reply, NULL, STR_NONE, &r);
     if (verdict == RETRY_ABSENT) {
         cordon_finish(c, CORDON_RESULT_NODE_GONE);
-    } else if (verdict != RETRY_DONE) {
-        cordon_failed(c, reply, verdict);
-    } else if (cordon_read(reply->body, &tmp, &facts, &c->last_error) < 0) {
-        cordon_retry(c, FAILED_BASE, FAILED_MAX);
-    } else if (cordon_decide(c, &facts, &end)) {
+        return;
+    }
+    if (verdict != RETRY_DONE) {
+        cordon_failed(c, verdict, &r.err);
+        return;
+    }
+    struct cordon_node facts = cordon_read(r.object);
+    if (cordon_decide(c, &facts, &end)) {
         cordon_finish(c, end);
     } else if (!cordons_may_act(c->cordons)) {
-        loop_timer_set(&c->timer, loop_now(client->loop) + MAY_ACT_RECHECK);
+        usec_t now = loop_now(c->cordons->config.client->loop);
+        loop_timer_set(&c->timer, now + MAY_ACT_RECHECK);
     } else {
-        cordon_set_path(c);
         cordon_write_patch(c, &facts);
-        const struct api_request request = {
-            .verb = API_PATCH,
-            .path = buf_str(&c->cordons->path),
-            .content_type = API_MERGE_PATCH,
-            .body = buf_str(&c->cordons->body),
-        };
-        c->patching = true;
-        c->call = api_send(client->api, &request, cordon_on_patched, c);
+        cordon_send(c, API_PATCH, cordon_on_patched);
     }
 }
 
 /* ── the patch's answer ────────────────────────────────────────────────────────────────────── */
 
-static void cordon_send_event(const struct cordon *c, struct str body)
+static void cordon_send_event(const struct cordon *c, const struct jval *node)
 {
     struct cordons *cs = c->cordons;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct cordon_node facts = { 0 };
-    struct err ignored = { 0 };
     bool cordoned = c->spec.action == CORDON_ACTION_CORDON;
     if (c->spec.action == CORDON_ACTION_UNMARK) {
         return; /* the node is as schedulable as before */
-    }
-    if (cordon_read(body, &tmp, &facts, &ignored) < 0) {
-        facts.uid = STR_NONE; /* an Event without it finds its node by the name */
     }
     const char *verb = cordoned ? "cordoned" : "uncordoned";
     struct str request_text = c->spec.request.n > 0 ? c->spec.request : c->spec.uid;
@@ -370,7 +332,7 @@ static void cordon_send_event(const struct cordon *c, struct str body)
                          .kind = STR("Node"),
                          .api_version = STR("v1"),
                          .name = c->spec.node,
-                         .uid = facts.uid,
+                         .uid = cordon_read(node).uid,
                      },
                  });
 }
@@ -378,16 +340,16 @@ static void cordon_send_event(const struct cordon *c, struct str body)
 static void cordon_on_patched(void *ctx, const struct api_reply *reply)
 {
     struct cordon *c = ctx;
-    c->call = NULL;
-    c->patching = false;
-    enum retry_verdict verdict = client_note(c->cordons->config.client, API_PATCH, reply);
+    CLEANUP(writer_reply_done)
+    struct writer_reply r;
+    enum retry_verdict verdict = writer_on_reply(&c->writer, reply, NULL, STR_NONE, &r);
     if (verdict == RETRY_DONE) {
-        cordon_send_event(c, reply->body);
+        cordon_send_event(c, r.object);
         cordon_finish(c, c->spec.action == CORDON_ACTION_CORDON ? CORDON_RESULT_OURS
                                                                 : CORDON_RESULT_CLEARED);
     } else if (verdict == RETRY_ABSENT) {
         cordon_finish(c, CORDON_RESULT_NODE_GONE);
     } else {
-        cordon_failed(c, reply, verdict);
+        cordon_failed(c, verdict, &r.err);
     }
 }

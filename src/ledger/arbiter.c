@@ -51,7 +51,7 @@ static uint64_t arbiter_capacity_hash(const struct arbiter *a)
         const struct limit *l = limit_of(b);
         hash = hash_mix(hash_mix(hash, b->counts.granted), b->counts.unavailable);
         hash = hash_mix(hash_mix(hash, b->population), map_count(&b->policy_hits));
-        hash = hash_mix(hash_mix(hash, b->usable), b->retry_at > a->now);
+        hash = hash_mix(hash_mix(hash, b->usable), b->writer.retry_at > a->now);
         hash = hash_mix(hash, b->to_add + b->kept_for_queue > 0 || b->releasing ||
                                   limit_gap_end(l) > a->wall);
     }

@@ -13,6 +13,7 @@
 #include "base/map.h"
 #include "kube/node.h"
 #include "kube/informer.h"
+#include "kube/writer.h"
 #include "kinds/maintenance_request.h"
 #include "ledger/arbiter.h"
 #include "ledger/limit.h"
@@ -85,13 +86,9 @@ struct limit_state {
     bool releasing;
     uint32_t waiting;
     /* The object on the server. */
-    struct api_call *call;
-    enum api_verb verb;
+    struct writer writer;
     uint64_t write_count; /* counts writes */
-    bool must_read;       /* what we know may be old: read before writing */
-    uint32_t conflicts;
-    struct backoff backoff;
-    usec_t retry_at; /* monotonic */
+    uint32_t conflicts;   /* in a row */
     usec_t written_at;
     usec_t inputs_unknown_since; /* since when its inputs cannot be read; -1: they can */
     /* What the Events say once the write under way is accepted. */
@@ -118,11 +115,7 @@ struct target_lock {
     struct buf holder_name;
     struct buf uid;
     struct buf created_uid; /* uid of the Lease that was created from here */
-    struct api_call *call;
-    enum api_verb verb;
-    bool must_read;
-    struct backoff backoff;
-    usec_t retry_at;
+    struct writer writer;
 };
 
 /* The holder of reservations or of a lock whose uid no ask has. */

@@ -14,8 +14,12 @@
 
 #include <stdlib.h>
 
-#define LIMIT_STATE_BACKOFF_BASE MSECONDS(500)
-#define LIMIT_STATE_BACKOFF_MAX SECONDS(30)
+/* After a conflict the limit is read at once, but for every fifth in a row. */
+static const struct writer_rules limit_state_rules = {
+    .absent = { MSECONDS(500), SECONDS(30) },
+    .refused = { MSECONDS(500), SECONDS(30) },
+    .failed = { MSECONDS(500), SECONDS(30) },
+};
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
@@ -25,8 +29,7 @@ struct limit_state *limit_state_new(struct arbiter *a, struct store_item *item)
     b->arbiter = a;
     b->item = item;
     b->text_memory.first = 256;
-    b->backoff =
-        (struct backoff){ .base = LIMIT_STATE_BACKOFF_BASE, .max = LIMIT_STATE_BACKOFF_MAX };
+    writer_init(&b->writer, a->client, &limit_state_rules);
     b->written_at = -ARBITER_WRITE_INTERVAL;
     b->inputs_unknown_since = -1;
     map_init(&b->policy_hits, loop_random(a->loop), loop_random(a->loop));
@@ -47,9 +50,7 @@ void limit_state_free(struct limit_state *b)
     if (b == NULL) {
         return;
     }
-    if (b->call != NULL) {
-        api_cancel(b->arbiter->client->api, STEAL(b->call));
-    }
+    writer_cancel(&b->writer);
     list_del(&b->link);
     map_done(&b->policy_hits);
     arena_done(&b->text_memory);
@@ -101,25 +102,6 @@ struct limit_counts limit_state_server_counts(const struct limit_state *b)
 
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
 
-static void limit_state_back_off(struct limit_state *b)
-{
-    struct arbiter *a = b->arbiter;
-    b->retry_at = MAX(loop_now(a->loop) + backoff_next(&b->backoff, loop_random(a->loop)),
-                      client_open_at(a->client));
-    arbiter_run_at(a, b->retry_at);
-}
-
-/* False when the answer cannot be read. */
-static bool limit_state_read_reply(struct limit_state *b, struct str body)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct err ignored = { 0 };
-    const struct jval *object = NULL;
-    return json_parse(body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-           store_learn(&b->arbiter->limits.store, object, &ignored) >= 0;
-}
-
 static void limit_state_send_events(struct limit_state *b)
 {
     if (b->pending_diff.limit_changed) {
@@ -146,29 +128,18 @@ static void limit_state_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct limit_state *b = ctx;
     struct arbiter *a = b->arbiter;
-    enum retry_verdict verdict = client_note(a->client, b->verb, reply);
-    b->call = NULL;
+    CLEANUP(writer_reply_done)
+    struct writer_reply r;
+    enum retry_verdict verdict =
+        writer_on_reply(&b->writer, reply, &a->limits.store, b->item->name, &r);
     arbiter_run_soon(a);
     a->sweep_needed = true;
-    if (verdict == RETRY_OBSERVE) {
-        /* The limit has changed meanwhile. After five such conflicts in a row, back off. */
-        b->must_read = true;
-        if (++b->conflicts % ARBITER_CONFLICTS_MAX == 0) {
-            limit_state_back_off(b);
-        }
-        return;
+    if (verdict == RETRY_OBSERVE && ++b->conflicts % ARBITER_CONFLICTS_MAX == 0) {
+        writer_back_off(&b->writer);
     }
-    if (verdict != RETRY_DONE || !limit_state_read_reply(b, reply->body)) {
-        /* Only the object tells whether a write without an answer was accepted. */
-        b->must_read = true;
-        limit_state_back_off(b);
-        return;
-    }
-    b->must_read = false;
-    if (b->verb == API_PATCH) {
+    if (verdict == RETRY_DONE && b->writer.verb == API_PATCH) {
         limit_state_mark_added(b);
         b->conflicts = 0;
-        backoff_reset(&b->backoff);
         limit_state_send_events(b);
     }
 }
@@ -326,31 +297,23 @@ static void limit_state_send(struct limit_state *b, enum api_verb verb)
         b->write_count++;
         b->written_at = a->now;
     }
-    b->verb = verb;
-    b->call = api_send(a->client->api,
-                       &(struct api_request){
-                           .verb = verb,
-                           .path = buf_str(&a->path),
-                           .content_type = verb == API_PATCH ? API_MERGE_PATCH : STR_NONE,
-                           .body = verb == API_PATCH ? buf_str(&a->body) : STR_NONE,
-                       },
-                       limit_state_on_reply, b);
+    writer_send(&b->writer,
+                &(struct api_request){
+                    .verb = verb,
+                    .path = buf_str(&a->path),
+                    .body = verb == API_PATCH ? buf_str(&a->body) : STR_NONE,
+                },
+                b->item->version, limit_state_on_reply, b);
 }
 
 static void limit_state_write(struct limit_state *b, struct str status)
 {
     struct arbiter *a = b->arbiter;
-    char version[24];
-    int n = snprintf(version, sizeof(version), "%llu", (unsigned long long)b->item->version);
+    bool blind = mutated(a->config.client->mutations, MUTATION_BOOKS_BY_FORCE);
     buf_reset(&a->body);
     struct json_writer w = json_writer_on(&a->body);
     jw_obj(&w);
-    if (!mutated(a->config.client->mutations, MUTATION_BOOKS_BY_FORCE)) {
-        jw_key(&w, STR("metadata"));
-        jw_obj(&w);
-        jw_pair(&w, "resourceVersion", (struct str){ version, (size_t)n });
-        jw_obj_end(&w);
-    }
+    writer_add_version(&w, blind ? 0 : b->item->version);
     jw_key(&w, STR("status"));
     jw_raw(&w, status);
     jw_obj_end(&w);
@@ -427,15 +390,15 @@ static void limit_state_update(struct limit_state *b)
 void limit_state_step(struct limit_state *b)
 {
     struct arbiter *a = b->arbiter;
-    if (b->call != NULL || b->item == NULL) {
+    if (b->item == NULL || b->writer.call != NULL) {
         return;
     }
-    usec_t at = MAX(b->retry_at, client_open_at(a->client));
+    usec_t at = writer_ready_at(&b->writer, b->item->version);
     if (at > a->now) {
         arbiter_run_at(a, at);
         return;
     }
-    if (b->must_read) {
+    if (b->writer.must_read) {
         limit_state_send(b, API_GET);
         return;
     }

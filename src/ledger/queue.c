@@ -272,7 +272,7 @@ static enum ask_why applied_evaluate(const struct ask *k, const struct applied_l
     if (l->paused && !mutated(a->config.client->mutations, MUTATION_PAUSE_IGNORED)) {
         return ASK_WHY_PAUSED;
     }
-    if (b->conflicts >= ARBITER_CONFLICTS_MAX && b->retry_at > a->now) {
+    if (b->conflicts >= ARBITER_CONFLICTS_MAX && b->writer.retry_at > a->now) {
         return ASK_WHY_BACKOFF;
     }
     if (l->gap > 0 &&
@@ -568,9 +568,9 @@ static bool ask_is_released(const struct ask *k)
         const struct reservation *entry = limit_state_reservation(b, k->spec.uid);
         if ((entry != NULL &&
              !ask_may_leave_grant(k, entry->grant, ask_leaves_reservation(k, b))) ||
-            (b->must_read && applied != NULL) ||
-            (b->call != NULL && applied != NULL && applied->added_by_write == b->write_count &&
-             b->verb == API_PATCH)) {
+            (b->writer.must_read && applied != NULL) ||
+            (b->writer.call != NULL && applied != NULL &&
+             applied->added_by_write == b->write_count && b->writer.verb == API_PATCH)) {
             return false;
         }
     }
@@ -607,7 +607,7 @@ static enum ask_stage ask_compute_stage(struct ask *k)
         bool clean = a->limits.synced && a->target_locks_synced && ask_is_released(k) &&
                      (!target_lock_is_held_by(k->lock, k->spec.uid) ||
                       ask_may_leave_grant(k, k->lock->grant, ask_leaves_lock(k))) &&
-                     k->lock->call == NULL && !k->lock->must_read;
+                     k->lock->writer.call == NULL && !k->lock->writer.must_read;
         return clean ? ASK_ENDED : ASK_ENDING;
     }
     if (k->held) {
@@ -661,7 +661,7 @@ static void ask_send(struct ask *k)
                 target_lock_release(l);
             }
         }
-    } else if (k->ending && l->must_read) {
+    } else if (k->ending && l->writer.must_read) {
         target_lock_take(l, k); /* reads whose the lock is */
     }
 }

@@ -9,8 +9,14 @@
 
 #define SELECTOR_SAMPLE_MAX 20u
 #define SELECTOR_WRITE_INTERVAL SECONDS(1)
-#define SELECTOR_STATE_BACKOFF_BASE SECONDS(1)
-#define SELECTOR_STATE_BACKOFF_MAX MINUTES(1)
+
+/* After a conflict the watch brings the newer object. The status is for people, and can wait. */
+static const struct writer_rules selector_state_rules = {
+    .conflict = { SECONDS(1), MINUTES(1) },
+    .absent = { SECONDS(1), MINUTES(1) },
+    .refused = { SECONDS(1), MINUTES(1) },
+    .failed = { SECONDS(1), MINUTES(1) },
+};
 
 /* Our side of a MaintenanceSelector. */
 struct selector_state {
@@ -19,9 +25,7 @@ struct selector_state {
     struct list link; /* in arbiter->selector_states */
     bool dirty;
     usec_t updated_at; /* monotonic */
-    struct api_call *call;
-    struct backoff backoff;
-    usec_t retry_at;
+    struct writer writer;
 };
 
 const struct maintenance_selector *selectors_find(const struct arbiter *a, struct str selector_ref)
@@ -130,20 +134,10 @@ static void selector_state_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct selector_state *s = ctx;
     struct arbiter *a = s->arbiter;
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct err ignored = { 0 };
-    const struct jval *object = NULL;
-    enum retry_verdict verdict = client_note(a->client, API_PATCH, reply);
-    s->call = NULL;
-    if (verdict == RETRY_DONE && json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-        store_learn(&a->selectors.store, object, &ignored) >= 0) {
-        backoff_reset(&s->backoff);
-    } else {
-        /* After a conflict the watch brings the newer object. The status is for people, and can
-         * wait. */
+    CLEANUP(writer_reply_done)
+    struct writer_reply r;
+    if (writer_on_reply(&s->writer, reply, &a->selectors.store, s->item->name, &r) != RETRY_DONE) {
         s->dirty = true;
-        s->retry_at = loop_now(a->loop) + backoff_next(&s->backoff, loop_random(a->loop));
     }
     arbiter_run_soon(a);
 }
@@ -151,8 +145,6 @@ static void selector_state_on_reply(void *ctx, const struct api_reply *reply)
 static void selector_state_send(struct selector_state *s, const struct tree *patch)
 {
     struct arbiter *a = s->arbiter;
-    char version[24];
-    int n = snprintf(version, sizeof(version), "%llu", (unsigned long long)s->item->version);
     struct str namespace;
     struct str name;
     (void)str_cut(s->item->name, STR("/"), &namespace, &name); /* the store named it so */
@@ -165,21 +157,17 @@ static void selector_state_send(struct selector_state *s, const struct tree *pat
     buf_reset(&a->body);
     struct json_writer w = json_writer_on(&a->body);
     jw_obj(&w);
-    jw_key(&w, STR("metadata"));
-    jw_obj(&w);
-    jw_pair(&w, "resourceVersion", (struct str){ version, (size_t)n });
-    jw_obj_end(&w);
+    writer_add_version(&w, s->item->version);
     jw_key(&w, STR("status"));
     tree_write(patch, &w);
     jw_obj_end(&w);
-    s->call = api_send(a->client->api,
-                       &(struct api_request){
-                           .verb = API_PATCH,
-                           .path = buf_str(&a->path),
-                           .content_type = API_MERGE_PATCH,
-                           .body = buf_str(&a->body),
-                       },
-                       selector_state_on_reply, s);
+    writer_send(&s->writer,
+                &(struct api_request){
+                    .verb = API_PATCH,
+                    .path = buf_str(&a->path),
+                    .body = buf_str(&a->body),
+                },
+                s->item->version, selector_state_on_reply, s);
 }
 
 static void selector_state_step(struct selector_state *s)
@@ -191,11 +179,12 @@ static void selector_state_step(struct selector_state *s)
     struct err err = { 0 };
     struct tree *old = NULL;
     struct tree *patch = NULL;
-    if (!s->dirty || s->call != NULL || (p->reason.n == 0 && !population_known(a, p->type))) {
+    if (!s->dirty || s->writer.call != NULL ||
+        (p->reason.n == 0 && !population_known(a, p->type))) {
         return;
     }
-    usec_t at = MAX(s->retry_at, s->updated_at + SELECTOR_WRITE_INTERVAL);
-    at = MAX(at, client_open_at(a->client));
+    usec_t at =
+        MAX(writer_ready_at(&s->writer, s->item->version), s->updated_at + SELECTOR_WRITE_INTERVAL);
     if (at > a->now) {
         arbiter_run_at(a, at);
         return;
@@ -235,8 +224,7 @@ static void selectors_on_change(void *ctx, struct store_item *item, const void *
         s->arbiter = a;
         s->item = item;
         s->updated_at = -SELECTOR_WRITE_INTERVAL;
-        s->backoff = (struct backoff){ .base = SELECTOR_STATE_BACKOFF_BASE,
-                                       .max = SELECTOR_STATE_BACKOFF_MAX };
+        writer_init(&s->writer, a->client, &selector_state_rules);
         item->extra = s;
         list_add(&a->selector_states, &s->link);
     }
@@ -255,9 +243,7 @@ static void selectors_on_gone(void *ctx, struct store_item *item)
     struct arbiter *a = ctx;
     struct selector_state *s = item->extra;
     const struct maintenance_selector *p = item->object;
-    if (s->call != NULL) {
-        api_cancel(a->client->api, STEAL(s->call));
-    }
+    writer_cancel(&s->writer);
     list_del(&s->link);
     alloc_free(s);
     item->extra = NULL;

@@ -11,8 +11,11 @@
 #include "format/json_writer.h"
 #include "ledger/arbiter_internal.h"
 
-#define TARGET_LOCK_BACKOFF_BASE MSECONDS(500)
-#define TARGET_LOCK_BACKOFF_MAX SECONDS(30)
+/* After a conflict the Lease is there already, or is another one: it is read at once. */
+static const struct writer_rules target_lock_rules = {
+    .refused = { MSECONDS(500), SECONDS(30) },
+    .failed = { MSECONDS(500), SECONDS(30) },
+};
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
@@ -22,8 +25,7 @@ static struct target_lock *target_lock_new(struct arbiter *a, struct str name)
     l->arbiter = a;
     l->memory.first = 256;
     l->name = arena_str(&l->memory, name);
-    l->backoff =
-        (struct backoff){ .base = TARGET_LOCK_BACKOFF_BASE, .max = TARGET_LOCK_BACKOFF_MAX };
+    writer_init(&l->writer, a->client, &target_lock_rules);
     list_init(&l->asks);
     (void)map_put(&a->locks, name, l); /* it was not there */
     return l;
@@ -32,10 +34,8 @@ static struct target_lock *target_lock_new(struct arbiter *a, struct str name)
 static void target_lock_free(struct target_lock *l)
 {
     struct arbiter *a = l->arbiter;
-    if (l->call != NULL) {
-        api_cancel(a->client->api, STEAL(l->call));
-        a->lock_calls--;
-    }
+    a->lock_calls -= l->writer.call != NULL ? 1 : 0;
+    writer_cancel(&l->writer);
     if (l->target.n > 0) {
         (void)map_del(&a->targets, l->target); /* it is this one */
     }
@@ -52,7 +52,7 @@ static void target_lock_free(struct target_lock *l)
  * brings it back. */
 static void target_lock_free_if_unused(struct target_lock *l)
 {
-    if (!l->exists && l->call == NULL && list_empty(&l->asks)) {
+    if (!l->exists && l->writer.call == NULL && list_empty(&l->asks)) {
         target_lock_free(l);
     }
 }
@@ -240,61 +240,30 @@ void target_locks_stop(struct arbiter *a)
 
 /* ── requests ──────────────────────────────────────────────────────────────────────────────── */
 
-static void target_lock_back_off(struct target_lock *l)
-{
-    struct arbiter *a = l->arbiter;
-    l->must_read = true;
-    l->retry_at = MAX(loop_now(a->loop) + backoff_next(&l->backoff, loop_random(a->loop)),
-                      client_open_at(a->client));
-    arbiter_run_at(a, l->retry_at);
-}
-
-static void target_lock_on_object(struct target_lock *l, struct str body)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct err ignored = { 0 };
-    const struct jval *object = NULL;
-    uint64_t version = 0;
-    if (json_parse(body, JSON_GO, &tmp, &object, &ignored) == 0) {
-        version = store_version(object);
-    }
-    if (version == 0) {
-        target_lock_back_off(l);
-        return;
-    }
-    l->must_read = false;
-    backoff_reset(&l->backoff);
-    if (version >= l->version) {
-        target_lock_read(l, object, version);
-    }
-}
-
 static void target_lock_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct target_lock *l = ctx;
     struct arbiter *a = l->arbiter;
-    enum retry_verdict verdict = client_note(a->client, l->verb, reply);
-    l->call = NULL;
+    CLEANUP(writer_reply_done)
+    struct writer_reply r;
+    enum retry_verdict verdict = writer_on_reply(&l->writer, reply, NULL, l->name, &r);
+    enum api_verb verb = l->writer.verb;
     a->lock_calls--;
-    if (verdict == RETRY_ABSENT && l->verb != API_POST) {
-        l->must_read = false;
-        target_lock_on_gone(l);
-    } else if (verdict == RETRY_DONE && l->verb == API_DELETE) {
-        l->must_read = false;
-        backoff_reset(&l->backoff);
+    if (verdict == RETRY_ABSENT && verb == API_POST) {
+        writer_back_off(&l->writer); /* the namespace is missing, and will be for a while */
+    } else if (verdict == RETRY_ABSENT || (verdict == RETRY_DONE && verb == API_DELETE)) {
+        l->writer.must_read = false;
         target_lock_on_gone(l);
     } else if (verdict == RETRY_DONE) {
-        target_lock_on_object(l, reply->body);
-        if (l->verb == API_POST) {
+        uint64_t version = store_version(r.object);
+        if (version >= l->version) {
+            target_lock_read(l, r.object, version);
+        }
+        if (verb == API_POST) {
             target_lock_set_text(&l->created_uid, buf_str(&l->uid));
         }
-    } else if (verdict == RETRY_OBSERVE) {
-        l->must_read = true; /* the Lease is there already, or is another one: read whose */
-    } else {
-        /* A 404 on creation means that the namespace is missing, which does not mend itself in a
-         * moment. */
-        target_lock_back_off(l);
+    } else if (verdict != RETRY_OBSERVE) {
+        arbiter_run_at(a, writer_ready_at(&l->writer, 0));
     }
     arbiter_run_soon(a);
     target_lock_free_if_unused(l);
@@ -303,10 +272,10 @@ static void target_lock_on_reply(void *ctx, const struct api_reply *reply)
 static bool target_lock_may_send(struct target_lock *l)
 {
     struct arbiter *a = l->arbiter;
-    if (l->call != NULL) {
+    if (l->writer.call != NULL) {
         return false; /* its answer makes a turn */
     }
-    usec_t at = MAX(l->retry_at, client_open_at(a->client));
+    usec_t at = writer_ready_at(&l->writer, l->version);
     if (at > a->now) {
         arbiter_run_at(a, at);
         return false;
@@ -323,14 +292,13 @@ static void target_lock_send(struct target_lock *l, enum api_verb verb)
         buf_add_char(&a->path, '/');
         buf_add(&a->path, l->name);
     }
-    l->verb = verb;
-    l->call = api_send(a->client->api,
-                       &(struct api_request){
-                           .verb = verb,
-                           .path = buf_str(&a->path),
-                           .body = verb == API_GET ? STR_NONE : buf_str(&a->body),
-                       },
-                       target_lock_on_reply, l);
+    writer_send(&l->writer,
+                &(struct api_request){
+                    .verb = verb,
+                    .path = buf_str(&a->path),
+                    .body = verb == API_GET ? STR_NONE : buf_str(&a->body),
+                },
+                l->version, target_lock_on_reply, l);
     a->lock_calls++;
 }
 
@@ -372,10 +340,10 @@ static void target_lock_compose(struct target_lock *l, const struct ask *k)
 
 void target_lock_take(struct target_lock *l, struct ask *k)
 {
-    if ((l->exists && !l->must_read) || !target_lock_may_send(l)) {
+    if ((l->exists && !l->writer.must_read) || !target_lock_may_send(l)) {
         return;
     }
-    if (l->must_read) {
+    if (l->writer.must_read) {
         target_lock_send(l, API_GET);
         return;
     }
@@ -389,17 +357,10 @@ void target_lock_release(struct target_lock *l)
     if (!target_lock_may_send(l)) {
         return;
     }
-    if (l->must_read) {
+    if (l->writer.must_read) {
         target_lock_send(l, API_GET);
         return;
     }
-    buf_reset(&a->body);
-    struct json_writer w = json_writer_on(&a->body);
-    jw_obj(&w);
-    jw_key(&w, STR("preconditions"));
-    jw_obj(&w);
-    jw_pair(&w, "uid", buf_str(&l->uid));
-    jw_obj_end(&w);
-    jw_obj_end(&w);
+    writer_print_delete(buf_str(&l->uid), 0, &a->body);
     target_lock_send(l, API_DELETE);
 }

@@ -16,6 +16,7 @@
 #include "base/prioqueue.h"
 #include "core/core.h"
 #include "drain/drain_rules.h"
+#include "kube/writer.h"
 #include "ledger/lease_grants.h"
 #include "profile/controller.h"
 #include "profile/engine.h"
@@ -84,15 +85,10 @@ struct managed_node {
     uint64_t depends;                 /* bits of check instances, see fleet.h */
     bool any_group;
     bool reads_pods; /* its checks read its pods */
-    bool refresh;    /* read the node before the next patch, unless a newer version came */
-    struct api_call *call;
-    enum api_verb verb;   /* of `call` */
-    bool entering;        /* `call`, or the last one, takes the node into maintenance */
+    struct writer writer;
+    bool entering;        /* its last patch takes the node into maintenance */
     bool outcome_unknown; /* … and it is unknown whether the server applied it */
-    uint64_t version;     /* that the last patch was based on */
     usec_t sent_at;
-    usec_t retry_at; /* nothing is sent before */
-    struct backoff backoff;
     struct grant *grant;     /* NULL: none */
     struct ask *reserved;    /* its reservations; NULL: none */
     bool inherited;          /* `reserved` is for an inherited grant, which may come to nothing */

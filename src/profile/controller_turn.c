@@ -332,8 +332,6 @@ static void turn_patch(struct managed_node *m, const struct engine_effect *effec
     if (mutated(c->core->config.mutations, MUTATION_DATA_BYTES_WRONG)) {
         turn_corrupt_data(&c->body);
     }
-    m->refresh = false;
-    m->version = m->item->version;
     m->entering = effect->enters;
     turn_keep_pending_events(m, effect);
     c->stats.patches++;
@@ -429,15 +427,16 @@ static void turn_decide(struct managed_node *m, bool serve)
 {
     struct controller *c = m->c;
     usec_t now = loop_now(c->loop);
-    if (m->call != NULL) {
+    if (m->writer.call != NULL) {
         return; /* the reply marks the node again */
     }
-    if (now < m->retry_at) {
-        managed_node_wake_at(m, m->retry_at);
+    usec_t retry_at = writer_retry_at(&m->writer, m->item->version);
+    if (now < retry_at) {
+        managed_node_wake_at(m, retry_at);
         return;
     }
     grant_drop_if_stale(m);
-    if (m->refresh && m->item->version <= m->version) {
+    if (writer_must_read(&m->writer, m->item->version)) {
         managed_node_send(m, API_GET);
         return;
     }

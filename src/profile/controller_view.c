@@ -73,7 +73,7 @@ static struct controller_node controller_node_view(const struct store_item *item
         .decided = item->decided,
         .unschedulable = node->unschedulable,
         .ready = node->ready,
-        .busy = m != NULL && m->call != NULL,
+        .busy = m != NULL && m->writer.call != NULL,
         .labels = node->labels,
         .label_count = node->label_count,
     };
@@ -267,7 +267,7 @@ void controller_check(const struct controller *c)
         const struct managed_node *m = item->extra;
         if (m != NULL) {
             ASSERT(m->item == item);
-            in_flight += m->call != NULL ? 1 : 0;
+            in_flight += m->writer.call != NULL ? 1 : 0;
             granting += grant_is_pending(m->grant) ? 1 : 0;
         }
     }

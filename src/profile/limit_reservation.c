@@ -234,8 +234,8 @@ void node_limit_sync(struct managed_node *m, const struct engine_effect *effect)
     if (m->grant != NULL && m->grant->stage == GRANT_INHERITED) {
         node_limit_inherit(m, buf_str(&m->grant->owner)); /* limits may have become known since */
     }
-    bool done =
-        !effect->in_maintenance && m->grant == NULL && m->call == NULL && !m->outcome_unknown;
+    bool done = !effect->in_maintenance && m->grant == NULL && m->writer.call == NULL &&
+                !m->outcome_unknown;
     if (done && m->reserved != NULL && ask_stage(m->reserved) != ASK_ENDING) {
         ask_end(m->reserved);
         if (ask_stage(m->reserved) == ASK_ENDED) {

@@ -2,11 +2,16 @@
 #include "base/alloc.h"
 #include "profile/controller_internal.h"
 
-#define MANAGED_NODE_BACKOFF_BASE MSECONDS(500)
-#define MANAGED_NODE_BACKOFF_MAX MINUTES(5)
-#define REFUSED_FAILURES_MIN 4u /* a refusal starts with a wait of some seconds */
-#define WAKE_GRID MSECONDS(50)  /* waits end together, so that many make one turn */
-#define WARN_EVERY SECONDS(1)   /* one log line stands for many nodes that fail alike */
+#define WAKE_GRID MSECONDS(50) /* waits end together, so that many make one turn */
+#define WARN_EVERY SECONDS(1)  /* one log line stands for many nodes that fail alike */
+
+static const struct writer_rules managed_node_rules = {
+    .conflict = { MSECONDS(500), MINUTES(5) },
+    .absent = { MSECONDS(500), MINUTES(5) },
+    .refused = { SECONDS(8), MINUTES(5) },
+    .failed = { MSECONDS(500), MINUTES(5) },
+    .urgent = true,
+};
 
 bool prio_by_wake(struct prioqueue_item *a, struct prioqueue_item *b)
 {
@@ -31,8 +36,7 @@ struct managed_node *managed_node_get(struct controller *c, struct store_item *i
         struct managed_node *m = ALLOC_NEW(struct managed_node);
         m->c = c;
         m->item = item;
-        m->backoff =
-            (struct backoff){ .base = MANAGED_NODE_BACKOFF_BASE, .max = MANAGED_NODE_BACKOFF_MAX };
+        writer_init(&m->writer, &c->core->client, &managed_node_rules);
         item->extra = m;
     }
     return item->extra;
@@ -51,11 +55,8 @@ void managed_node_free(struct managed_node *m)
     managed_node_cancel_wake(m);
     turn_leave_queue(m);
     c->any_groups -= m->any_group ? 1 : 0;
-    if (m->call != NULL) {
-        api_cancel(c->core->client.api, STEAL(m->call));
-        c->stats.in_flight--;
-        c->core->client.urgent--;
-    }
+    c->stats.in_flight -= m->writer.call != NULL ? 1 : 0;
+    writer_cancel(&m->writer);
     grant_end(m);
     node_limit_drop(m); /* the arbiter sweeps reservations that nobody asks for */
     node_drain_stop(m);
@@ -126,8 +127,8 @@ static void managed_node_warn(struct managed_node *m, const struct err *err)
     c->warn_hidden = 0;
 }
 
-/* This node alone waits for its next try. If the failed patch was applied after all, the next patch
- * carries an old version and conflicts, and the watch brings the node as it is. */
+/* This node alone waits for its next try. It is not read before: if the failed patch was applied
+ * after all, the next patch carries an old version and conflicts. */
 static void managed_node_fail(struct managed_node *m, enum retry_verdict verdict,
                               const struct err *err)
 {
@@ -138,38 +139,16 @@ static void managed_node_fail(struct managed_node *m, enum retry_verdict verdict
     if (mutated(c->core->config.mutations, MUTATION_DROP_FAILED_NODE)) {
         return;
     }
-    if (verdict == RETRY_REFUSED) {
-        m->backoff.failures = MAX(m->backoff.failures, REFUSED_FAILURES_MIN);
-    }
-    m->outcome_unknown =
-        m->outcome_unknown || (m->entering && m->verb == API_PATCH && verdict != RETRY_REFUSED);
-    m->retry_at = loop_now(c->loop) + backoff_next(&m->backoff, loop_random(c->loop));
-    managed_node_wake_at(m, m->retry_at);
+    m->writer.must_read = m->writer.verb == API_GET;
+    m->outcome_unknown = m->outcome_unknown ||
+                         (m->entering && m->writer.verb == API_PATCH && verdict != RETRY_REFUSED);
+    managed_node_wake_at(m, m->writer.retry_at);
 }
 
-/* The reply to a patch or a read is the node as it is now. */
-static void managed_node_on_object(struct managed_node *m, struct str body)
+/* The node as it is now is in the store. */
+static void managed_node_on_done(struct managed_node *m)
 {
-    struct controller *c = m->c;
-    struct err err = { 0 };
-    const struct jval *object = NULL;
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    int r = json_parse(body, 0, &tmp, &object, &err);
-    if (r == 0) {
-        r = store_learn(&c->core->nodes.store, object, &err);
-    }
-    if (r < 0) {
-        (void)err_wrap(&err, "the answer cannot be read");
-        c->core->bad_input++;
-        metric_add(c->core->metrics.bad_input, 1);
-        managed_node_fail(m, RETRY_LATER, &err);
-        return;
-    }
-    m->refresh = false;
-    if (m->verb == API_PATCH) {
-        backoff_reset(&m->backoff);
-        m->retry_at = 0;
+    if (m->writer.verb == API_PATCH) {
         m->outcome_unknown = false;
         node_notify_on_patched(m);
         turn_send_pending_events(m);
@@ -178,52 +157,40 @@ static void managed_node_on_object(struct managed_node *m, struct str body)
         }
     }
     /* The node is decided again on its newest version; mostly there is nothing left to do. */
-    store_mark(&c->core->nodes.store, m->item);
-}
-
-static void managed_node_on_conflict(struct managed_node *m)
-{
-    struct controller *c = m->c;
-    c->stats.conflicts++;
-    metric_add(c->metrics.conflicts, 1);
-    /* The watch brings the newer version. If it does not, the node is read. */
-    m->refresh = true;
-    if (m->item->version > m->version) {
-        store_mark(&c->core->nodes.store, m->item);
-    } else {
-        store_await(m->item);
-    }
-    managed_node_wake_at(m, loop_now(c->loop) + backoff_next(&m->backoff, loop_random(c->loop)));
+    store_mark(&m->c->core->nodes.store, m->item);
 }
 
 static void managed_node_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct managed_node *m = ctx;
     struct controller *c = m->c;
-    m->call = NULL;
+    struct core *core = c->core;
+    CLEANUP(writer_reply_done)
+    struct writer_reply r;
+    enum retry_verdict verdict =
+        writer_on_reply(&m->writer, reply, &core->nodes.store, m->item->name, &r);
     c->stats.in_flight--;
-    c->core->client.urgent--;
-    enum retry_verdict verdict = client_note(&c->core->client, m->verb, reply);
-    if (m->verb == API_PATCH) {
+    if (m->writer.verb == API_PATCH) {
         metric_observe(c->metrics.patch_seconds, (double)(loop_now(c->loop) - m->sent_at) / 1e6);
     }
     if (verdict == RETRY_DONE) {
-        managed_node_on_object(m, reply->body);
+        managed_node_on_done(m);
     } else if (verdict == RETRY_OBSERVE) {
-        managed_node_on_conflict(m);
+        c->stats.conflicts++;
+        metric_add(c->metrics.conflicts, 1);
+        managed_node_wake_at(m, m->writer.retry_at);
     } else {
-        struct err err = { 0 };
-        client_explain(reply->status, reply->body, reply->err, &err);
-        managed_node_fail(m, verdict, &err);
+        core->bad_input += r.unreadable ? 1 : 0;
+        metric_add(core->metrics.bad_input, r.unreadable ? 1 : 0);
+        managed_node_fail(m, verdict, &r.err);
     }
-    core_written(c->core);
+    core_written(core);
     controller_schedule_turn(c);
 }
 
 void managed_node_send(struct managed_node *m, enum api_verb verb)
 {
     struct controller *c = m->c;
-    ASSERT(m->call == NULL);
     buf_reset(&c->path);
     buf_add(&c->path, NODES_PATH);
     buf_add_char(&c->path, '/');
@@ -231,12 +198,9 @@ void managed_node_send(struct managed_node *m, enum api_verb verb)
     const struct api_request request = {
         .verb = verb,
         .path = buf_str(&c->path),
-        .content_type = verb == API_PATCH ? API_MERGE_PATCH : STR_NONE,
         .body = verb == API_PATCH ? buf_str(&c->body) : STR_NONE,
     };
-    m->verb = verb;
     m->sent_at = loop_now(c->loop);
     c->stats.in_flight++;
-    c->core->client.urgent++;
-    m->call = api_send(c->core->client.api, &request, managed_node_on_reply, m);
+    writer_send(&m->writer, &request, m->item->version, managed_node_on_reply, m);
 }

@@ -6,7 +6,14 @@
 #include "request/requests_internal.h"
 
 #define DELETE_WATCH_WAIT SECONDS(5) /* within that time the watch shows the deletion */
-#define REFUSED_FAILURES 4u          /* a refusal starts with a wait of some seconds */
+
+const struct writer_rules request_write_rules = {
+    .conflict = { MSECONDS(500), MINUTES(5) },
+    .absent = { MSECONDS(500), MINUTES(5) },
+    .refused = { SECONDS(8), MINUTES(5) },
+    .failed = { MSECONDS(500), MINUTES(5) },
+    .urgent = true,
+};
 
 static const enum api_verb request_write_verbs[] = {
     [REQUEST_WRITE_STATUS] = API_PATCH,
@@ -19,18 +26,14 @@ static void request_write_on_reply(void *ctx, const struct api_reply *reply);
 
 void request_write_cancel(struct tracked_request *c)
 {
-    if (c->call != NULL) {
-        api_cancel(c->r->config.client->api, STEAL(c->call));
-        c->r->in_flight--;
-        c->r->config.client->urgent--;
-    }
+    c->r->in_flight -= c->writer.call != NULL ? 1 : 0;
+    writer_cancel(&c->writer);
     buf_reset(&c->events);
 }
 
 static void request_write_post(struct tracked_request *c, enum request_write kind)
 {
     struct requests *r = c->r;
-    ASSERT(c->call == NULL);
     buf_reset(&r->path);
     buf_add(&r->path, STR(MAINTENANCE_REQUESTS_PATH));
     buf_add_char(&r->path, '/');
@@ -41,16 +44,13 @@ static void request_write_post(struct tracked_request *c, enum request_write kin
     const struct api_request request = {
         .verb = request_write_verbs[kind],
         .path = buf_str(&r->path),
-        .content_type = request_write_verbs[kind] == API_PATCH ? API_MERGE_PATCH : STR_NONE,
         .body = kind == REQUEST_WRITE_REREAD ? STR_NONE : buf_str(&r->body),
     };
     c->kind = kind;
-    c->version = c->item->version;
     c->status_sent_at = kind == REQUEST_WRITE_STATUS ? loop_now(r->loop) : c->status_sent_at;
     list_del(&c->write_link);
     r->in_flight++;
-    r->config.client->urgent++;
-    c->call = api_send(r->config.client->api, &request, request_write_on_reply, c);
+    writer_send(&c->writer, &request, c->item->version, request_write_on_reply, c);
 }
 
 /* ── what is written ───────────────────────────────────────────────────────────────────────── */
@@ -86,26 +86,6 @@ static void request_write_state(struct tracked_request *c, enum mrequest_state s
     mrequest_print_change(&change, &c->r->body);
     c->state = state;
     request_write_post(c, REQUEST_WRITE_STATE);
-}
-
-static void request_write_delete(struct tracked_request *c)
-{
-    struct buf *body = &c->r->body;
-    buf_reset(body);
-    struct json_writer w = json_writer_on(body);
-    CLEANUP(buf_done)
-    struct buf version = { 0 };
-    buf_printf(&version, "%llu", (unsigned long long)c->item->version);
-    jw_obj(&w);
-    jw_pair(&w, "apiVersion", STR("v1"));
-    jw_pair(&w, "kind", STR("DeleteOptions"));
-    jw_key(&w, STR("preconditions"));
-    jw_obj(&w);
-    jw_pair(&w, "resourceVersion", buf_str(&version));
-    jw_pair(&w, "uid", c->uid);
-    jw_obj_end(&w);
-    jw_obj_end(&w);
-    request_write_post(c, REQUEST_WRITE_DELETE);
 }
 
 static void request_write_keep_events(struct tracked_request *c, const struct phase_plan *plan)
@@ -160,16 +140,14 @@ static enum write_urgency write_urgency(struct tracked_request *c, const struct 
 void request_write_send(struct tracked_request *c, const struct phase_plan *plan)
 {
     struct requests *r = c->r;
-    struct client *client = r->config.client;
-    usec_t now = loop_now(r->loop);
-    enum write_urgency urgency = c->call != NULL ? WRITE_NOTHING : write_urgency(c, plan);
+    enum write_urgency urgency = c->writer.call != NULL ? WRITE_NOTHING : write_urgency(c, plan);
     list_del(&c->write_link);
     if (urgency == WRITE_NOTHING) {
         return;
     }
-    usec_t not_before = MAX(c->retry_at, client_open(client) ? 0 : client_open_at(client));
-    if (now < not_before) {
-        tracked_wake_at(c, not_before);
+    usec_t ready_at = writer_ready_at(&c->writer, c->item->version);
+    if (loop_now(r->loop) < ready_at) {
+        tracked_wake_at(c, ready_at);
         return;
     }
     bool info = urgency == WRITE_INFO;
@@ -177,20 +155,16 @@ void request_write_send(struct tracked_request *c, const struct phase_plan *plan
         list_add(info ? &r->info_write_queue : &r->write_queue, &c->write_link);
         return;
     }
-    if (c->reread && c->item->version <= c->version) {
-        if (now < c->reread_at) {
-            tracked_wake_at(c, c->reread_at);
-        } else {
-            request_write_post(c, REQUEST_WRITE_REREAD);
-        }
+    if (writer_must_read(&c->writer, c->item->version)) {
+        request_write_post(c, REQUEST_WRITE_REREAD);
         return;
     }
-    c->reread = false;
     request_write_keep_events(c, plan);
     if (plan->state != MR_STATE_ABSENT) {
         request_write_state(c, plan->state);
     } else if (plan->delete_object) {
-        request_write_delete(c);
+        writer_print_delete(c->uid, c->item->version, &r->body);
+        request_write_post(c, REQUEST_WRITE_DELETE);
     } else {
         request_write_status(c, &plan->status);
     }
@@ -236,24 +210,6 @@ static void request_write_send_events(struct tracked_request *c)
     buf_reset(&c->events);
 }
 
-static void request_write_fail(struct tracked_request *c, enum retry_verdict verdict,
-                               const struct err *err)
-{
-    struct requests *r = c->r;
-    if (verdict != RETRY_ABSENT) { /* deleted: the watch shows it soon */
-        metric_add(r->metrics.errors, 1);
-        log_warn(r->config.log, "Failed to write a MaintenanceRequest", KV_STR("request", c->name),
-                 KV_ERR(err));
-    }
-    if (verdict == RETRY_REFUSED) {
-        c->backoff.failures = MAX(c->backoff.failures, REFUSED_FAILURES);
-    }
-    c->reread = true; /* the write may have been done all the same */
-    c->reread_at = 0;
-    c->retry_at = loop_now(r->loop) + backoff_next(&c->backoff, loop_random(r->loop));
-    tracked_wake_at(c, c->retry_at);
-}
-
 /* The server silently drops a field that its schema does not know. */
 static void request_write_check_grant_kept(const struct tracked_request *c,
                                            const struct jval *object)
@@ -268,26 +224,11 @@ static void request_write_check_grant_kept(const struct tracked_request *c,
     }
 }
 
-static void request_write_on_object(struct tracked_request *c, struct str body)
+static void request_write_on_done(struct tracked_request *c, const struct jval *object)
 {
-    struct requests *r = c->r;
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    const struct jval *object = NULL;
-    struct err err = { 0 };
-    int result = json_parse(body, 0, &tmp, &object, &err);
-    /* The answer to a deletion is the object as it was, or a Status: nothing to learn. */
-    if (result == 0 && c->kind != REQUEST_WRITE_DELETE) {
-        result = store_learn(&r->objects.store, object, &err);
+    if (c->kind == REQUEST_WRITE_DELETE) {
+        c->writer.retry_at = loop_now(c->r->loop) + DELETE_WATCH_WAIT;
     }
-    if (result < 0) {
-        (void)err_wrap(&err, "the answer cannot be read");
-        request_write_fail(c, RETRY_LATER, &err);
-        return;
-    }
-    c->reread = false;
-    c->retry_at = c->kind == REQUEST_WRITE_DELETE ? loop_now(r->loop) + DELETE_WATCH_WAIT : 0;
-    backoff_reset(&c->backoff);
     if (c->kind == REQUEST_WRITE_STATUS) {
         request_write_check_grant_kept(c, object);
     }
@@ -299,35 +240,23 @@ static void request_write_on_object(struct tracked_request *c, struct str body)
     }
 }
 
-static void request_write_on_conflict(struct tracked_request *c)
-{
-    struct requests *r = c->r;
-    metric_add(r->metrics.conflicts, 1);
-    /* The watch brings the newer version. If it does not, the object is read. */
-    c->reread = true;
-    if (c->item->version <= c->version) {
-        store_await(c->item);
-        c->reread_at = loop_now(r->loop) + backoff_next(&c->backoff, loop_random(r->loop));
-        tracked_wake_at(c, c->reread_at);
-    }
-}
-
 static void request_write_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct tracked_request *c = ctx;
     struct requests *r = c->r;
-    c->call = NULL;
+    CLEANUP(writer_reply_done)
+    struct writer_reply got;
+    enum retry_verdict verdict =
+        writer_on_reply(&c->writer, reply, &r->objects.store, c->name, &got);
     r->in_flight--;
-    r->config.client->urgent--;
-    enum retry_verdict verdict = client_note(r->config.client, request_write_verbs[c->kind], reply);
     if (verdict == RETRY_DONE) {
-        request_write_on_object(c, reply->body);
+        request_write_on_done(c, got.object);
     } else if (verdict == RETRY_OBSERVE) {
-        request_write_on_conflict(c);
-    } else {
-        struct err err = { 0 };
-        client_explain(reply->status, reply->body, reply->err, &err);
-        request_write_fail(c, verdict, &err);
+        metric_add(r->metrics.conflicts, 1);
+    } else if (verdict != RETRY_ABSENT) { /* deleted: the watch shows it soon */
+        metric_add(r->metrics.errors, 1);
+        log_warn(r->config.log, "Failed to write a MaintenanceRequest", KV_STR("request", c->name),
+                 KV_ERR(&got.err));
     }
-    tracked_mark_dirty(c);
+    tracked_mark_dirty(c); /* the next step waits, if it has to */
 }

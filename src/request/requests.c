@@ -410,12 +410,12 @@ void requests_check(const struct requests *r)
         ASSERT(map_find(&r->by_uid, c->uid) == c);
         ASSERT(c->prepare == NULL || c->undo == NULL); /* never prepared and undone at once */
         ASSERT(!list_linked(&c->pause_link) || c->safety != NULL);
-        calls += c->call != NULL ? 1 : 0;
+        calls += c->writer.call != NULL ? 1 : 0;
         n++;
     }
     LIST_EACH (&r->deleted, link) {
         const struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, link);
-        ASSERT(c->item == NULL && c->call == NULL && c->prepare == NULL);
+        ASSERT(c->item == NULL && c->writer.call == NULL && c->prepare == NULL);
     }
     ASSERT(n == store_count(&r->objects.store));
     ASSERT(calls == r->in_flight);

@@ -15,6 +15,7 @@
 #include "base/prioqueue.h"
 #include "kube/node.h"
 #include "kube/informer.h"
+#include "kube/writer.h"
 #include "request/phase.h"
 #include "request/requests.h"
 #include "request/safety_checks.h"
@@ -76,17 +77,12 @@ struct tracked_request {
     usec_t timer_elapsed;  /* how long the timer had run when it was first seen here */
     usec_t timer_now;      /* monotonic: when it was first seen here */
 
-    struct api_call *call;
-    enum request_write kind;   /* of `call` */
+    struct writer writer;
+    enum request_write kind;   /* of its call */
     enum mrequest_state state; /* REQUEST_WRITE_STATE */
     uint32_t grant;            /* REQUEST_WRITE_STATUS */
-    uint64_t version;          /* of the object that `call` is based on */
     struct buf events;     /* Events to send when the write has arrived: warning, reason, note */
-    bool reread;           /* read the object before the next write, unless something newer came */
-    usec_t retry_at;       /* monotonic: nothing is sent before */
-    usec_t reread_at;      /* monotonic: the watch has until then */
     usec_t status_sent_at; /* monotonic: when the status was written last */
-    struct backoff backoff;
 };
 
 /* A node that carries the mark of a request that does not exist, while the mark is removed. */
@@ -177,6 +173,7 @@ void tracked_stop_work(struct tracked_request *c);
 bool tracked_wakes_before(struct prioqueue_item *a, struct prioqueue_item *b);
 
 /* ── request_write.c ───────────────────────────────────────────────────────────────────────── */
+extern const struct writer_rules request_write_rules;
 /* Sends what the plan wants written, if anything and if it may; one at a time. */
 void request_write_send(struct tracked_request *c, const struct phase_plan *plan);
 void request_write_cancel(struct tracked_request *c);

@@ -2,8 +2,6 @@
 #include "base/alloc.h"
 #include "request/requests_internal.h"
 
-#define WRITE_BACKOFF_BASE MSECONDS(500)
-#define WRITE_BACKOFF_MAX MINUTES(5)
 #define WAKE_GRID MSECONDS(50) /* waits end together, so that many make one turn */
 
 bool tracked_wakes_before(struct prioqueue_item *a, struct prioqueue_item *b)
@@ -27,7 +25,7 @@ struct tracked_request *tracked_new(struct requests *r, struct store_item *item)
     c->rollback_memory.first = 256;
     c->name = arena_str(&c->memory, item->name);
     c->uid = arena_str(&c->memory, m->uid);
-    c->backoff = (struct backoff){ .base = WRITE_BACKOFF_BASE, .max = WRITE_BACKOFF_MAX };
+    writer_init(&c->writer, r->config.client, &request_write_rules);
     c->pause_backoff = (struct backoff){ .base = CHECK_PAUSE_BASE, .max = CHECK_PAUSE_MAX };
     c->uncordon = true;
     list_add(&r->tracked, &c->link);
@@ -69,7 +67,7 @@ void tracked_reset(struct tracked_request *c)
     c->maybe_cordoned = false;
     c->approved_by_us = false;
     c->rollback = (struct phase_rollback){ 0 };
-    c->reread = false;
+    c->writer.must_read = false;
     c->pause_until = 0;
     c->timer_start = 0;
     buf_reset(&c->target_uid);
@@ -537,7 +535,7 @@ void tracked_step(struct tracked_request *c)
         if (passed) {
             tracked_end_safety(c);
         }
-        if (passed && c->call == NULL) {
+        if (passed && c->writer.call == NULL) {
             tracked_mark_dirty(c);
         }
     }
