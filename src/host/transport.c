@@ -25,10 +25,28 @@ static void transport_request_end(struct transport_request *x)
     transport_wake(x->transport);
 }
 
+static struct curl_loop *transport_request_multi(const struct transport_request *x)
+{
+    return x->own ? x->transport->own_multi : x->transport->multi;
+}
+
+/* How many requests of its kind wait, and how many are under way. */
+static uint32_t *transport_request_queued(struct transport_request *x)
+{
+    struct transport_stats *s = &x->transport->stats;
+    return x->watch ? &s->watches_queued : (x->own ? &s->own_queued : &s->queued);
+}
+
+static uint32_t *transport_request_in_flight(struct transport_request *x)
+{
+    struct transport_stats *s = &x->transport->stats;
+    return x->watch ? &s->watches : (x->own ? &s->own : &s->in_flight);
+}
+
 static void transport_request_fail(struct transport_request *x, const struct err *err)
 {
     if (x->state == TRANSPORT_REQUEST_FLYING) {
-        curl_loop_remove(x->transport->multi, x->slot->easy);
+        curl_loop_remove(transport_request_multi(x), x->slot->easy);
     }
     x->err = ALLOC_NEW(struct err);
     *x->err = *err;
@@ -40,21 +58,13 @@ static void transport_request_free(struct transport_request *x)
 {
     struct transport *t = x->transport;
     if (x->state == TRANSPORT_REQUEST_FLYING) {
-        curl_loop_remove(t->multi, x->slot->easy);
+        curl_loop_remove(transport_request_multi(x), x->slot->easy);
     }
     if (x->slot != NULL) {
-        if (x->watch) {
-            t->stats.watches--;
-        } else {
-            t->stats.in_flight--;
-        }
+        (*transport_request_in_flight(x))--;
         slot_give(t, x->slot);
     } else if (x->state == TRANSPORT_REQUEST_QUEUED) {
-        if (x->watch) {
-            t->stats.watches_queued--;
-        } else {
-            t->stats.queued--;
-        }
+        (*transport_request_queued(x))--;
     }
     list_del(&x->link);
     list_del(&x->ready);
@@ -89,7 +99,7 @@ static void on_request_timer(void *ctx)
         (void)err_set(&err, ERR_TIMEOUT, "server '" STR_FMT "': no answer in %lld ms, %s",
                       STR_ARG(t->access->server), (long long)(x->timeout / 1000), where);
         if (x->state == TRANSPORT_REQUEST_QUEUED) {
-            t->stats.queued--;
+            (*transport_request_queued(x))--;
         }
         transport_request_fail(x, &err);
         return;
@@ -138,9 +148,12 @@ static struct api_call *transport_send(struct api *api, const struct api_request
     x->ctx = ctx;
     x->timeout = request->timeout > 0 ? request->timeout : API_TIMEOUT;
     x->sent = loop_now(t->loop);
-    loop_timer_set(&x->timer, x->sent + x->timeout);
-    list_add(&t->queue, &x->link);
-    t->stats.queued++;
+    x->own = request->own_connection;
+    if (!x->own) { /* else it counts from the start: it waits for nothing but a credential */
+        loop_timer_set(&x->timer, x->sent + x->timeout);
+    }
+    list_add(x->own ? &t->own_queue : &t->queue, &x->link);
+    (*transport_request_queued(x))++;
     transport_wake(t);
     return (struct api_call *)x;
 }
@@ -161,7 +174,7 @@ static struct api_watch *transport_watch(struct api *api, const struct api_watch
     x->ctx = ctx;
     x->timeout = spec->silence_max;
     list_add(&t->watch_queue, &x->link);
-    t->stats.watches_queued++;
+    (*transport_request_queued(x))++;
     transport_wake(t);
     return (struct api_watch *)x;
 }
@@ -231,11 +244,7 @@ static bool transport_start(struct transport *t, struct transport_request *x)
     if (r == -ERR_BUSY) {
         return false;
     }
-    if (x->watch) {
-        t->stats.watches_queued--;
-    } else {
-        t->stats.queued--;
-    }
+    (*transport_request_queued(x))--;
     if (r < 0) {
         (void)err_wrap(&err, "server '" STR_FMT "'", STR_ARG(t->access->server));
         transport_request_fail(x, &err);
@@ -248,27 +257,35 @@ static bool transport_start(struct transport *t, struct transport_request *x)
     x->state = TRANSPORT_REQUEST_FLYING;
     list_del(&x->link);
     list_add(&t->flying, &x->link);
+    (*transport_request_in_flight(x))++;
     if (x->watch) {
-        t->stats.watches++;
         t->stats.sent_watch++;
         x->last_byte = loop_now(t->loop);
         if (x->timeout > 0) {
             loop_timer_set(&x->timer, x->last_byte + x->timeout);
         }
     } else {
-        t->stats.in_flight++;
         t->stats.sent[x->verb]++;
+        if (x->own) {
+            loop_timer_set(&x->timer, loop_now(t->loop) + x->timeout);
+        }
     }
-    curl_loop_add(t->multi, x->slot->easy);
+    curl_loop_add(transport_request_multi(x), x->slot->easy);
     return true;
 }
 
+/* While a credential plugin runs, no request can be sent. */
 static void transport_start_all(struct transport *t)
 {
+    while (!list_empty(&t->own_queue) && t->stats.own < TRANSPORT_OWN_MAX) {
+        if (!transport_start(t, CONTAINER_OF(t->own_queue.next, struct transport_request, link))) {
+            return;
+        }
+    }
     while (!list_empty(&t->watch_queue) && t->stats.watches < t->limits.watches_max) {
         if (!transport_start(t,
                              CONTAINER_OF(t->watch_queue.next, struct transport_request, link))) {
-            return; /* while a credential plugin runs, no request can be sent */
+            return;
         }
     }
     while (!list_empty(&t->queue) && t->stats.in_flight < t->limits.requests_max) {
@@ -404,6 +421,7 @@ static struct transport *transport_begin(struct loop *loop, const struct cluster
     t->loop = loop;
     t->access = access;
     list_init(&t->queue);
+    list_init(&t->own_queue);
     list_init(&t->watch_queue);
     list_init(&t->flying);
     list_init(&t->ready);
@@ -421,6 +439,8 @@ struct api *transport_new(struct loop *loop, const struct cluster_access *access
         return NULL;
     }
     t->multi = curl_loop_new(loop, on_transfer_done, NULL);
+    t->own_multi = curl_loop_new(loop, on_transfer_done, NULL);
+    curl_loop_set_connections_max(t->own_multi, TRANSPORT_OWN_MAX);
     t->share = curl_share_init();
     if (t->share == NULL) {
         out_of_memory(sizeof(*t));
@@ -490,6 +510,7 @@ struct api *transport_group_join(struct transport_group *group, const struct clu
     struct transport *t = transport_begin(group->loop, NULL);
     t->group = group;
     t->multi = group->multi;
+    t->own_multi = group->multi;
     transport_own(t, access);
     int r = curl_endpoint_init(&t->endpoint, &t->own, err);
     r = r < 0 ? r : tls_identity_init(&t->identity, &t->own, err);
@@ -521,6 +542,7 @@ static void transport_drop(struct transport *t)
 {
     t->freed = true;
     drop_all(&t->queue);
+    drop_all(&t->own_queue);
     drop_all(&t->watch_queue);
     drop_all(&t->flying);
 }
@@ -540,6 +562,7 @@ static void transport_end(struct transport *t)
         t->group->members--;
     } else {
         curl_loop_free(t->multi);
+        curl_loop_free(t->own_multi);
     }
     curl_endpoint_done(&t->endpoint);
     tls_identity_done(&t->identity);

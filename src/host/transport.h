@@ -2,9 +2,11 @@
  * transport: the door to a cluster on a real machine, on libcurl.
  *
  * HTTP/1.1 with keep-alive; a watch owns its connection. Requests beyond `requests_max` wait in
- * order of arrival, watches beyond `watches_max` likewise. Nothing is called back from inside
- * api_send, api_watch or libcurl: what happens is noted and delivered in a later turn of the loop.
- * Handles may be cancelled at any time, also from inside a callback.
+ * order of arrival, watches beyond `watches_max` likewise. Requests with `own_connection` have a
+ * queue and connections of their own, so that thousands of others hold them up no more than one.
+ * Nothing is called back from inside api_send, api_watch or libcurl: what happens is noted and
+ * delivered in a later turn of the loop. Handles may be cancelled at any time, also from inside a
+ * callback.
  *
  * Nothing is retried here but one thing, by libcurl: a request sent over a connection that had been
  * used before, and that was closed before the first line of the answer came, is sent once more over
@@ -24,6 +26,7 @@
 #include "port/loop.h"
 
 #define TRANSPORT_REQUESTS_MAX 32u /* beyond it a busy API server only queues, too */
+#define TRANSPORT_OWN_MAX 2u       /* requests with own_connection: a Lease has one under way */
 #define TRANSPORT_WATCHES_MAX 256u /* a drain watches one node's pods; each has a connection */
 #define TRANSPORT_CONNECT_MAX SECONDS(10)
 #define TRANSPORT_LINE_MAX                                                                         \
@@ -43,7 +46,9 @@ struct transport_limits {
 struct transport_stats {
     uint32_t queued;    /* requests that wait for their turn or for a credential */
     uint32_t in_flight; /* requests sent, or answered and not yet delivered */
-    uint32_t watches;   /* open or opening */
+    uint32_t own;       /* of those with own_connection: likewise, not counted above */
+    uint32_t own_queued;
+    uint32_t watches; /* open or opening */
     uint32_t watches_queued;
     uint64_t sent[API_DELETE + 1]; /* requests by verb */
     uint64_t sent_watch;

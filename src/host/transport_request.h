@@ -44,6 +44,7 @@ struct transport_request {
     struct slot *slot; /* from its start to its end */
     enum transport_request_state state;
     bool watch;
+    bool own;         /* goes by the connection that is kept for such requests */
     bool in_callback; /* its callback runs: it is freed afterwards */
     bool dropped;     /* cancelled meanwhile */
     enum api_verb verb;
@@ -79,6 +80,9 @@ struct transport {
     struct curl_endpoint endpoint;
     struct credentials *credentials;
     struct curl_loop *multi;
+    /* Of requests with own_connection: no other request can take a connection from here. In a
+     * group, which keeps no connection, the same as `multi`. */
+    struct curl_loop *own_multi;
     CURLSH *share; /* TLS sessions, so that a new connection needs no full handshake; NULL in a
                     * group */
     struct transport_group *group; /* NULL = it stands alone; else: */
@@ -88,6 +92,7 @@ struct transport {
     struct transport_limits limits;
     struct transport_stats stats;
     struct list queue;
+    struct list own_queue;
     struct list watch_queue;
     struct list flying;
     struct list ready;

@@ -207,6 +207,7 @@ static void lease_send(struct lease *l, enum api_verb verb, bool giving)
         .path = buf_str(&l->path),
         .body = verb == API_GET ? STR_NONE : buf_str(&l->body),
         .timeout = LEASE_TIMEOUT,
+        .own_connection = true,
     };
     l->verb = verb;
     l->giving = giving;

@@ -26,6 +26,10 @@ struct api_request {
     struct str accept;       /* the form of the answer; empty = application/json */
     struct str body;
     usec_t timeout; /* 0 = API_TIMEOUT; the whole exchange, queueing included */
+    /* Waits behind no other request: there is a connection for such requests alone, and `timeout`
+     * counts from the moment of sending. For what must not be late, however much else is to be
+     * done: the renewal of the leader Lease. */
+    bool own_connection;
 };
 
 #define API_TIMEOUT SECONDS(30)

@@ -170,8 +170,8 @@ static struct outbound_call *outbound_call_new(struct outbound *outbound, usec_t
     call->message = ALLOC_NEW(struct inbox_message);
     call->message->memory.first = 1024;
     call->call.memory.first = 256;
-    sim_call_start(&call->call, &w->client, timeout != 0 ? timeout : OUTBOUND_TIMEOUT, &handlers,
-                   call);
+    sim_call_start(&call->call, &w->client, timeout != 0 ? timeout : OUTBOUND_TIMEOUT,
+                   /* own_connection= */ true, &handlers, call);
     return call;
 }
 

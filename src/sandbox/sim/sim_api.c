@@ -179,7 +179,7 @@ static struct api_call *sim_api_send(struct api *api, const struct api_request *
     call->authorization = arena_str(memory, d->authorization);
     call->sent = loop_now(d->client.view);
     sim_call_start(&call->call, &d->client, request->timeout != 0 ? request->timeout : API_TIMEOUT,
-                   &handlers, call);
+                   request->own_connection, &handlers, call);
     sim_api_count_request(d, request->path, verbs[request->verb]);
     return call;
 }
@@ -201,6 +201,7 @@ struct api *sim_api_new(struct loop *view, struct apiserver *server, struct faul
     struct sim_api *d = ALLOC_NEW(struct sim_api);
     d->api.ops = &sim_api_ops;
     sim_client_init(&d->client, view, faults);
+    d->client.requests_max = SIM_REQUESTS_MAX;
     d->server = server;
     d->memory.first = 1024;
     d->agent = STR("drydock");
@@ -250,6 +251,7 @@ void sim_api_disconnect(struct api *api)
             }
         }
         loop_timer_stop(&call->transit);
+        list_del(&call->waiting);
         call->failure = sim_connection_reset;
         loop_timer_set(&call->delivered, MIN(loop_now(d->client.view), call->deadline));
     }

@@ -5,7 +5,9 @@
  * The way to the server and the server's work are on the loop that is never frozen
  * (loop_root); what reaches the client is on the client's own loop, so a frozen client
  * gets its deliveries at the thaw. Freeing the client is a crash: no callback comes any more, and
- * requests under way may or may not still be executed, even after a successor has started.
+ * requests under way may or may not still be executed, even after a successor has started. At most
+ * SIM_REQUESTS_MAX are under way at once, those with their own connection not counted; the others
+ * wait in order of arrival.
  */
 #pragma once
 
@@ -14,6 +16,7 @@
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/faults.h"
 
+#define SIM_REQUESTS_MAX 32u  /* under way at once, as in host/transport.h; the rest waits */
 #define SIM_RESOURCES_MAX 64u /* kinds a client talks about; the rest is counted as "other" */
 
 /* `faults` is borrowed and may be NULL: a calm network of the client's own. */

@@ -97,18 +97,52 @@ void sim_client_init(struct sim_client *c, struct loop *view, struct faults *fau
         c->faults = &c->no_faults;
     }
     list_init(&c->calls);
+    list_init(&c->waiting);
 }
 
 void sim_client_done(struct sim_client *c)
 {
+    c->ending = true;
     LIST_EACH (&c->calls, item) {
         sim_call_abandon(CONTAINER_OF(item, struct sim_call, link));
     }
     faults_done(&c->no_faults);
 }
 
+static void sim_call_travel(struct sim_call *call, bool own_connection)
+{
+    struct sim_client *client = call->client;
+    call->failure = (struct sim_failure){ 0 };
+    loop_timer_stop(&call->delivered);
+    call->counted = !own_connection;
+    client->travelling += call->counted ? 1 : 0;
+    usec_t latency = faults_latency(client->faults);
+    loop_timer_set(&call->transit, loop_now(client->net) + latency);
+    if (loop_now(client->view) + latency >= call->deadline) {
+        /* The request still arrives, after the client has given up. */
+        sim_call_deliver(call, latency + 1);
+    }
+}
+
+/* Its connection is free for one that waits. */
+static void sim_call_arrived_back(struct sim_call *call)
+{
+    struct sim_client *client = call->client;
+    list_del(&call->waiting);
+    if (client == NULL || !call->counted) {
+        return;
+    }
+    call->counted = false;
+    client->travelling--;
+    if (!client->ending && !list_empty(&client->waiting)) {
+        struct sim_call *next = CONTAINER_OF(client->waiting.next, struct sim_call, waiting);
+        list_del(&next->waiting);
+        sim_call_travel(next, /* own_connection= */ false);
+    }
+}
+
 void sim_call_start(struct sim_call *call, struct sim_client *client, usec_t timeout,
-                    const struct sim_call_handlers *handlers, void *ctx)
+                    bool own_connection, const struct sim_call_handlers *handlers, void *ctx)
 {
     call->client = client;
     call->faults = client->faults;
@@ -116,14 +150,15 @@ void sim_call_start(struct sim_call *call, struct sim_client *client, usec_t tim
     loop_timer_init(&call->transit, client->net, handlers->arrives, ctx);
     loop_timer_init(&call->delivered, client->view, handlers->delivered, ctx);
     call->deadline = loop_now(client->view) + timeout;
-    usec_t latency = faults_latency(client->faults);
-    loop_timer_set(&call->transit, loop_now(client->net) + latency);
-    if (latency >= timeout) {
-        /* The request still arrives, after the client has given up. */
-        sim_call_deliver(call, latency + 1);
-    }
     list_add(&client->calls, &call->link);
     client->in_flight++;
+    if (!own_connection && client->requests_max > 0 && client->travelling >= client->requests_max) {
+        list_add(&client->waiting, &call->waiting);
+        call->failure = sim_timeout;
+        loop_timer_set(&call->delivered, call->deadline);
+        return;
+    }
+    sim_call_travel(call, own_connection);
 }
 
 void sim_call_deliver(struct sim_call *call, usec_t after)
@@ -148,6 +183,7 @@ void sim_call_abandon(struct sim_call *call)
         call->free(call);
         return;
     }
+    sim_call_arrived_back(call);
     call->client->in_flight--;
     call->client = NULL;
     list_del(&call->link);
@@ -158,6 +194,7 @@ void sim_call_abandon(struct sim_call *call)
 
 void sim_call_done(struct sim_call *call)
 {
+    sim_call_arrived_back(call);
     if (call->client != NULL) {
         call->client->in_flight--;
     }

@@ -48,6 +48,10 @@ struct sim_client {
     struct faults no_faults;
     struct list calls;
     uint32_t in_flight;
+    uint32_t requests_max; /* that travel at once; 0 = any number. The rest waits in `waiting` */
+    uint32_t travelling;   /* of those that the maximum counts */
+    struct list waiting;
+    bool ending;
 };
 
 /* `faults` is borrowed and may be NULL: a calm network of the client's own. */
@@ -56,6 +60,8 @@ void sim_client_done(struct sim_client *c); /* abandons its calls */
 
 struct sim_call {
     struct list link;            /* in the client's calls */
+    struct list waiting;         /* in the client's, until one that travels has ended */
+    bool counted;                /* it travels, and the maximum counts it */
     struct faults_orphan orphan; /* when the client is gone */
     struct sim_client *client;   /* NULL when the client is gone */
     struct faults *faults;
@@ -73,9 +79,10 @@ struct sim_call_handlers {
     void (*free)(struct sim_call *call);
 };
 
-/* Sends `call` on its way; both handlers get `ctx`. */
+/* Sends `call` on its way, or lets it wait for its turn; one with its own connection never waits.
+ * Both handlers get `ctx`. */
 void sim_call_start(struct sim_call *call, struct sim_client *client, usec_t timeout,
-                    const struct sim_call_handlers *handlers, void *ctx);
+                    bool own_connection, const struct sim_call_handlers *handlers, void *ctx);
 /* Lets the outcome arrive `after` from now, or the timeout if that is sooner. */
 void sim_call_deliver(struct sim_call *call, usec_t after);
 /* The client waits no longer. A request that has not arrived may still be executed. */

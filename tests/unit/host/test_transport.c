@@ -6,6 +6,7 @@
 #include "tests/lib/certs.h"
 #include "tests/lib/byte_server.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What a reader saw, in order, as text: "200 body;" or "!timeout;". */
@@ -254,6 +255,111 @@ TEST(transport_ends_a_request_at_its_deadline_queued_or_sent)
     story_end(&s);
 }
 
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    CHECK(f != NULL);
+    (void)fputs(text, f);
+    (void)fclose(f);
+}
+
+static struct api_call *get_alone(struct story *s, const char *path)
+{
+    const struct api_request request = {
+        .verb = API_GET,
+        .path = str_from(path),
+        .own_connection = true,
+    };
+    return api_send(s->api, &request, on_reply, s);
+}
+
+static void hold_but_renewals(void *ctx, struct byte_server_conn *conn,
+                              const struct byte_server_request *request)
+{
+    if (str_starts(request->path, STR("/renew"))) {
+        byte_server_reply(conn, 200, STR_NONE, request->path);
+    } else {
+        hold(ctx, conn, request);
+    }
+}
+
+TEST(transport_request_with_its_own_connection_overtakes_a_full_queue)
+{
+    struct story s;
+    story_begin(&s, NULL, hold_but_renewals);
+    story_open(&s);
+    transport_set_limits(s.api, &(struct transport_limits){ .requests_max = 4 });
+    for (int i = 0; i < 5000; i++) {
+        (void)get(&s, "/busy");
+    }
+    (void)get_alone(&s, "/renew/1");
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(buf_str(&s.seen), "200 /renew/1;");
+    RUN_UNTIL(s.loop, s.held_n == 4);
+    CHECK_EQ(transport_stats(s.api).queued, 4996);
+    (void)get_alone(&s, "/renew/2");
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK_EQ(transport_stats(s.api).own, 0);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 5); /* both renewals had the same one */
+    story_end(&s);
+}
+
+TEST(transport_leaves_the_own_connection_alone_when_it_is_idle)
+{
+    struct story s;
+    story_begin(&s, NULL, answer);
+    story_open(&s);
+    (void)get_alone(&s, "/renew/1");
+    RUN_UNTIL(s.loop, s.replies == 1);
+    (void)get(&s, "/a");
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 2);
+    (void)get_alone(&s, "/renew/2");
+    (void)get(&s, "/b");
+    RUN_UNTIL(s.loop, s.replies == 4);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 2);
+    story_end(&s);
+}
+
+/* The plugin ends when the test lets it, after the timeout of the request. */
+TEST(transport_counts_the_timeout_of_an_own_request_from_its_sending)
+{
+    struct story s;
+    story_begin(&s, NULL, answer);
+    char path[] = "/tmp/drydock-fifo-XXXXXX";
+    CHECK(mkdtemp(path) != NULL);
+    const char *fifo = arena_printf(&s.memory, "%s/go", path).p;
+    CHECK_EQ(mkfifo(fifo, 0600), 0);
+    const struct str args[] = {
+        STR("-c"),
+        arena_printf(&s.memory,
+                     "read go <%s; echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\","
+                     "\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\"}}'",
+                     fifo),
+    };
+    s.access.exec = (struct access_exec){
+        .command = STR("/bin/sh"),
+        .args = args,
+        .args_n = 2,
+        .api_version = STR("client.authentication.k8s.io/v1"),
+    };
+    story_open(&s);
+    const struct api_request queued = { .path = STR("/1"), .timeout = SECONDS(1) };
+    const struct api_request own = { .path = STR("/2"),
+                                     .timeout = SECONDS(1),
+                                     .own_connection = true };
+    (void)api_send(s.api, &own, on_reply, &s);
+    (void)api_send(s.api, &queued, on_reply, &s);
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(buf_str(&s.seen), "!timeout;"); /* the ordinary one: it counts from the beginning */
+    write_file(fifo, "go\n");
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK_STR(buf_str(&s.seen), "!timeout;200 /2;");
+    (void)unlink(fifo);
+    (void)rmdir(path);
+    story_end(&s);
+}
+
 TEST(transport_says_that_nobody_listens)
 {
     struct story s;
@@ -485,14 +591,6 @@ static void refuse_unless_fresh(void *ctx, struct byte_server_conn *conn,
     struct str token = byte_server_request_header(request, STR("Authorization"));
     buf_printf(&s->asked, STR_FMT ";", STR_ARG(token));
     byte_server_reply(conn, str_eq(token, STR("Bearer new")) ? 200 : 401, STR_NONE, STR("x"));
-}
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    CHECK(f != NULL);
-    (void)fputs(text, f);
-    (void)fclose(f);
 }
 
 TEST(transport_reads_the_token_file_again_after_a_401)

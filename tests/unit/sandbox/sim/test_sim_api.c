@@ -233,6 +233,43 @@ TEST(sim_api_call_travels_is_executed_and_answered)
     sim_client_done(&c);
 }
 
+TEST(sim_api_lets_calls_wait_and_one_with_its_own_connection_pass)
+{
+    struct sim_client c;
+    sim_client_init(&c, 1);
+    c.faults.latency_min = c.faults.latency_max = MSECONDS(500);
+    for (uint32_t i = 0; i < 10 * SIM_REQUESTS_MAX; i++) {
+        (void)sim_client_send(&c, API_PATCH, MSECONDS(4500));
+    }
+    const struct api_request own = { .path = STR("/own"), .own_connection = true };
+    (void)api_send(c.api, &own, sim_client_on_reply, &c);
+    sim_client_run(&c, MSECONDS(1001));
+    CHECK_EQ(c.server.handled, SIM_REQUESTS_MAX + 1);
+    CHECK_EQ(c.replies, SIM_REQUESTS_MAX + 1);
+    CHECK_STR(c.body, "GET /own ");
+    sim_client_run(&c, SECONDS(10));
+    CHECK_EQ(c.replies, 10 * SIM_REQUESTS_MAX + 1);
+    CHECK_EQ(c.timeouts, 6 * SIM_REQUESTS_MAX); /* four rounds were in time */
+    CHECK_EQ(sim_api_in_flight(c.api), 0);
+    sim_client_done(&c);
+}
+
+TEST(sim_api_forgets_calls_that_wait_when_connections_break_and_when_it_ends)
+{
+    struct sim_client c;
+    sim_client_init(&c, 1);
+    for (uint32_t i = 0; i < 3 * SIM_REQUESTS_MAX; i++) {
+        (void)sim_client_send(&c, API_PATCH, 0);
+    }
+    sim_api_disconnect(c.api);
+    sim_client_run(&c, SECONDS(60));
+    CHECK_EQ(c.failures, 3 * SIM_REQUESTS_MAX);
+    for (uint32_t i = 0; i < 3 * SIM_REQUESTS_MAX; i++) {
+        (void)sim_client_send(&c, API_PATCH, 0);
+    }
+    sim_client_done(&c);
+}
+
 TEST(sim_api_says_in_what_form_the_answer_is_wanted)
 {
     struct sim_client c;
