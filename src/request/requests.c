@@ -271,6 +271,18 @@ static void requests_start_writes(struct requests *r)
     }
 }
 
+static void requests_start_checks(struct requests *r)
+{
+    uint32_t expected = r->checks_running;
+    while (!list_empty(&r->check_queue) && expected < REQUESTS_CHECKS_MAX) {
+        struct tracked_request *c =
+            CONTAINER_OF(r->check_queue.next, struct tracked_request, check_link);
+        list_del(&c->check_link);
+        tracked_mark_dirty(c);
+        expected++;
+    }
+}
+
 static void requests_on_turn(void *ctx)
 {
     struct requests *r = ctx;
@@ -296,6 +308,7 @@ static void requests_on_turn(void *ctx)
         return;
     }
     requests_start_writes(r);
+    requests_start_checks(r);
     while (!list_empty(&r->dirty)) {
         struct tracked_request *c = CONTAINER_OF(r->dirty.next, struct tracked_request, dirty);
         list_del(&c->dirty);
@@ -305,6 +318,9 @@ static void requests_on_turn(void *ctx)
         } else {
             tracked_step(c);
         }
+    }
+    if (!list_empty(&r->check_queue) && r->checks_running < REQUESTS_CHECKS_MAX) {
+        requests_schedule(r); /* whose turn had come did not want a check any more */
     }
     requests_report_synced(r, true);
     unknown_marks_check(r);
@@ -322,6 +338,7 @@ struct requests *requests_new(const struct requests_config *config)
     list_init(&r->dirty);
     list_init(&r->write_queue);
     list_init(&r->info_write_queue);
+    list_init(&r->check_queue);
     list_init(&r->unknown_marks);
     list_init(&r->paused);
     map_init(&r->by_uid, loop_random(r->loop), loop_random(r->loop));
@@ -403,9 +420,11 @@ void requests_check(const struct requests *r)
     store_check(&r->objects.store);
     prioqueue_check(&r->wake_queue);
     uint32_t calls = r->live_uids_call != NULL ? 1 : 0;
+    uint32_t checks = 0;
     uint32_t n = 0;
     LIST_EACH (&r->tracked, link) {
         const struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, link);
+        checks += c->check == PHASE_CHECK_RUNNING ? 1 : 0;
         ASSERT(c->item != NULL && c->item->extra == c);
         ASSERT(map_find(&r->by_uid, c->uid) == c);
         ASSERT(c->prepare == NULL || c->undo == NULL); /* never prepared and undone at once */
@@ -416,7 +435,9 @@ void requests_check(const struct requests *r)
     LIST_EACH (&r->deleted, link) {
         const struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, link);
         ASSERT(c->item == NULL && c->writer.call == NULL && c->prepare == NULL);
+        ASSERT(c->check != PHASE_CHECK_RUNNING && !list_linked(&c->check_link));
     }
+    ASSERT(checks == r->checks_running && checks <= REQUESTS_CHECKS_MAX);
     ASSERT(n == store_count(&r->objects.store));
     ASSERT(calls == r->in_flight);
 }

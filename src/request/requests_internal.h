@@ -22,6 +22,7 @@
 
 #define REQUESTS_WRITES_MAX 32u      /* writes in flight; more only queue in the API server */
 #define REQUESTS_INFO_WRITES_MAX 16u /* of them, those that only inform people */
+#define REQUESTS_CHECKS_MAX 32u      /* last checks under way: each reads from the server */
 #define STATUS_EVERY SECONDS(10)
 #define STATUS_FAR_EVERY SECONDS(60) /* for requests behind the first STATUS_NEAR of the queue */
 #define STATUS_NEAR 10u
@@ -63,6 +64,7 @@ struct tracked_request {
     bool maybe_cordoned; /* a cordon of ours may be on the node, or on its way there */
     bool uncordon;       /* what the limits said last: whether the cordon is lifted at the end */
     enum phase_check check;
+    struct list check_link;       /* in `check_queue` */
     struct safety_checks *safety; /* under way; or refused, while the request is in `paused` */
     struct list pause_link;       /* in `paused`: ends the pause early when the checks would pass */
     usec_t pause_checked_at;      /* monotonic: when that was last checked */
@@ -118,6 +120,8 @@ struct requests {
     struct list dirty;
     struct list write_queue;
     struct list info_write_queue;
+    struct list check_queue; /* requests whose last check waits for another's to end */
+    uint32_t checks_running;
     struct list unknown_marks;
     struct list paused;
     struct map by_uid;   /* uid → struct tracked_request, deleted ones included */

@@ -39,12 +39,27 @@ static void tracked_end_safety(struct tracked_request *c)
     safety_free(STEAL(c->safety));
 }
 
+/* Counts the last checks that run; one that ends makes way for the next that waits. */
+static void tracked_set_check(struct tracked_request *c, enum phase_check check)
+{
+    struct requests *r = c->r;
+    bool ran = c->check == PHASE_CHECK_RUNNING;
+    bool runs = check == PHASE_CHECK_RUNNING;
+    c->check = check;
+    list_del(&c->check_link);
+    r->checks_running += runs && !ran ? 1 : 0;
+    r->checks_running -= ran && !runs ? 1 : 0;
+    if (ran && !runs) {
+        requests_schedule(r);
+    }
+}
+
 void tracked_stop_work(struct tracked_request *c)
 {
     request_write_cancel(c);
     prepare_free(STEAL(c->prepare));
     tracked_end_safety(c);
-    c->check = PHASE_CHECK_NONE;
+    tracked_set_check(c, PHASE_CHECK_NONE);
     list_del(&c->write_link);
     if (prioqueue_inside(&c->wake)) {
         prioqueue_take(&c->r->wake_queue, &c->wake);
@@ -141,7 +156,7 @@ static uint32_t tracked_grants_over(const struct tracked_request *c)
 
 static void tracked_drop_check(struct tracked_request *c)
 {
-    c->check = PHASE_CHECK_NONE;
+    tracked_set_check(c, PHASE_CHECK_NONE);
     if (!list_linked(&c->pause_link)) { /* a check that refused outlives its grant */
         tracked_end_safety(c);
     }
@@ -456,7 +471,7 @@ void tracked_undo(struct tracked_request *c, bool uncordon)
 static void tracked_check_done(struct tracked_request *c, const struct err *err)
 {
     buf_reset(&c->check_error);
-    c->check = err == NULL ? PHASE_CHECK_PASSED : PHASE_CHECK_FAILED;
+    tracked_set_check(c, err == NULL ? PHASE_CHECK_PASSED : PHASE_CHECK_FAILED);
     if (err != NULL) {
         buf_add(&c->check_error, str_from(err->msg));
     }
@@ -500,7 +515,13 @@ static void tracked_check(struct tracked_request *c)
     if (c->check != PHASE_CHECK_NONE || c->ask == NULL || ask_stage(c->ask) != ASK_HELD) {
         return;
     }
-    c->check = PHASE_CHECK_RUNNING;
+    if (c->r->checks_running >= REQUESTS_CHECKS_MAX) {
+        if (!list_linked(&c->check_link)) {
+            list_add(&c->r->check_queue, &c->check_link);
+        }
+        return;
+    }
+    tracked_set_check(c, PHASE_CHECK_RUNNING);
     tracked_end_safety(c);
     if (mutated(c->r->config.client->mutations, MUTATION_NO_DOUBLE_CHECK)) {
         tracked_check_done(c, NULL);
@@ -531,7 +552,7 @@ void tracked_step(struct tracked_request *c)
     bool passed = c->check == PHASE_CHECK_PASSED;
     request_write_send(c, &plan);
     if (passed || (c->check == PHASE_CHECK_FAILED && plan.rollback.wanted)) {
-        c->check = PHASE_CHECK_NONE; /* a check that passed is good for one write */
+        tracked_set_check(c, PHASE_CHECK_NONE); /* one that passed is good for one write */
         if (passed) {
             tracked_end_safety(c);
         }
