@@ -135,7 +135,9 @@ static struct str sandbox_url(const struct sandbox *s, struct arena *out)
 static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *err)
 {
     const struct sandbox_options *o = s->options;
-    struct http_server_config config = { .listen = o->listen };
+    /* Nobody attacks it, and its clients may be slow: tests stop and starve them. */
+    struct http_server_config config = { .listen = o->listen,
+                                         .line_time_max = HTTP_REQUEST_TIME_MAX };
     struct pki pki;
     if (o->tls) {
         int r = pki_make(loop_wall(s->loop), memory, &pki, err);

@@ -22,14 +22,18 @@
 #include "host/tls_server.h"
 
 #define HTTP_ACCEPT_PAUSE                                                                          \
-    MSECONDS(100)        /* out of descriptors: let some close before trying again                 \
-                          */
+    MSECONDS(100) /* out of descriptors: let some close before trying again                        \
+                   */
+#define HTTP_YIELD_AGE                                                                             \
+    MSECONDS(10)         /* the loop has read by then what came right behind a connection */
 #define HTTP_PEER_MAX 65 /* a common name has at most 64 characters (X.520), and its NUL */
 
+/* Those before HTTP_ANSWERING yield to new connections, the first ones first. */
 enum http_state {
-    HTTP_READING,   /* a request is on its way, or the first one is awaited */
-    HTTP_ANSWERING, /* it is with the handler, or the answer is being sent */
+    HTTP_LINE,      /* its request line is awaited: nothing has come yet, or a part of it */
     HTTP_IDLE,      /* between requests */
+    HTTP_READING,   /* the rest of a request is on its way */
+    HTTP_ANSWERING, /* it is with the handler, or the answer is being sent */
 };
 
 struct http_conn {
@@ -38,6 +42,7 @@ struct http_conn {
     struct bufferevent *bev;         /* borrowed: evhttp frees it */
     struct evhttp_connection *evcon; /* borrowed; NULL until attached */
     enum http_state state;
+    usec_t since;            /* when it came into its state */
     struct loop_timer timer; /* ends reading and idling */
     struct http_exchange *x; /* with the handler; NULL otherwise */
 };
@@ -63,7 +68,6 @@ struct http_server {
     struct ssl_ctx_st *tls;
     uint16_t port;
     struct list conns;
-    uint32_t idle; /* connections between requests */
     bool paused;
     struct loop_timer resume;
     bool stopping;
@@ -85,23 +89,6 @@ static void http_exchange_free(struct http_exchange *x)
     alloc_free(x);
 }
 
-static void http_listen_update(struct http_server *s);
-
-static void http_conn_enter(struct http_conn *conn, enum http_state state)
-{
-    struct http_server *s = conn->server;
-    s->idle -= conn->state == HTTP_IDLE ? 1 : 0;
-    s->idle += state == HTTP_IDLE ? 1 : 0;
-    conn->state = state;
-    http_listen_update(s);
-    if (state == HTTP_ANSWERING) {
-        loop_timer_stop(&conn->timer);
-        return;
-    }
-    usec_t limit = state == HTTP_IDLE ? s->config.idle_time_max : s->config.request_time_max;
-    loop_timer_set(&conn->timer, loop_now(s->loop) + limit);
-}
-
 /* Drops the connection, wherever it is; the rest happens in http_on_close. */
 static void http_conn_drop(void *ctx)
 {
@@ -109,18 +96,57 @@ static void http_conn_drop(void *ctx)
     evhttp_connection_free(conn->evcon);
 }
 
-/* An idle connection can be closed for a new one; without one, new ones wait in the kernel. */
+/* The connection that yields to a new one; NULL: all of them have work to do. One that was accepted
+ * in this turn has no evcon and cannot be dropped yet. */
+static struct http_conn *http_who_yields(const struct http_server *s)
+{
+    struct http_conn *first = NULL;
+    LIST_EACH (&s->conns, item) {
+        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
+        bool may = conn->evcon != NULL && conn->state != HTTP_ANSWERING;
+        if (may && (first == NULL || conn->state < first->state)) {
+            first = conn; /* of those in one state, the one used least recently comes first */
+        }
+    }
+    return first;
+}
+
+/* Accepts while there is a place. What was accepted a moment ago may just not have been read yet,
+ * so it yields a little later. */
 static void http_listen_update(struct http_server *s)
 {
-    bool room = s->stats.connections < s->config.connections_max || s->idle > 0;
-    bool wanted = room && !s->stopping && !s->paused;
     if (s->listener == NULL) {
         return;
+    }
+    bool wanted = !s->stopping && !s->paused;
+    if (wanted && s->stats.connections >= s->config.connections_max) {
+        const struct http_conn *conn = http_who_yields(s);
+        usec_t at = conn == NULL ? USEC_NEVER : conn->since + HTTP_YIELD_AGE;
+        wanted = at <= loop_now(s->loop);
+        if (!wanted && at != USEC_NEVER) {
+            loop_timer_pull(&s->resume, at);
+        }
     }
     if (wanted) {
         (void)evconnlistener_enable(s->listener); /* fails only when epoll does */
     } else {
         (void)evconnlistener_disable(s->listener);
+    }
+}
+
+static void http_conn_enter(struct http_conn *conn, enum http_state state)
+{
+    struct http_server *s = conn->server;
+    const usec_t limits[] = { [HTTP_LINE] = s->config.line_time_max,
+                              [HTTP_IDLE] = s->config.idle_time_max,
+                              [HTTP_READING] = s->config.request_time_max };
+    conn->state = state;
+    conn->since = loop_now(s->loop);
+    http_listen_update(s);
+    if (state == HTTP_ANSWERING) {
+        loop_timer_stop(&conn->timer);
+    } else {
+        loop_timer_set(&conn->timer, conn->since + limits[state]);
     }
 }
 
@@ -140,7 +166,6 @@ static void http_on_close(struct evhttp_connection *evcon UNUSED, void *ctx)
     list_del(&conn->link);
     loop_timer_done(&conn->timer);
     s->stats.connections--;
-    s->idle -= conn->state == HTTP_IDLE ? 1 : 0;
     if (x != NULL) {
         if (x->door.on_close != NULL) {
             x->door.on_close(x->door.on_close_ctx);
@@ -161,16 +186,18 @@ static void http_on_input(struct evbuffer *buffer UNUSED, const struct evbuffer_
 {
     struct http_conn *conn = ctx;
     if (conn->state == HTTP_IDLE && info->n_added > 0) {
-        http_conn_enter(conn, HTTP_READING);
+        http_conn_enter(conn, HTTP_LINE);
+    } else if (conn->state == HTTP_LINE && info->n_deleted > 0) {
+        http_conn_enter(conn, HTTP_READING); /* evhttp takes whole lines, and has taken the first */
     }
 }
 
-/* All connections are in use: the longest idle one is closed, as its client can open another. */
+/* A new connection came in while all were in use. */
 static void http_make_room(struct http_server *s)
 {
-    LIST_EACH (&s->conns, item) {
-        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
-        if (s->stats.connections > s->config.connections_max && conn->state == HTTP_IDLE) {
+    if (s->stats.connections > s->config.connections_max) {
+        struct http_conn *conn = http_who_yields(s);
+        if (conn != NULL) {
             http_conn_drop(conn);
         }
     }
@@ -206,7 +233,7 @@ static void http_attach(evutil_socket_t none UNUSED, short what UNUSED, void *ct
     bufferevent_setwatermark(conn->bev, EV_READ, 0,
                              s->config.body_bytes_max + s->config.header_bytes_max);
     (void)evbuffer_add_cb(bufferevent_get_input(conn->bev), http_on_input, conn);
-    http_conn_enter(conn, HTTP_READING);
+    http_conn_enter(conn, HTTP_LINE);
 }
 
 static struct bufferevent *http_on_accept(struct event_base *base, void *ctx)
@@ -589,6 +616,7 @@ static void http_defaults(struct http_server_config *c)
     if (c->connections_max == 0) {
         c->connections_max = http_connections_max();
     }
+    c->line_time_max = c->line_time_max > 0 ? c->line_time_max : HTTP_LINE_TIME_MAX;
     c->request_time_max = c->request_time_max > 0 ? c->request_time_max : HTTP_REQUEST_TIME_MAX;
     c->idle_time_max = c->idle_time_max > 0 ? c->idle_time_max : HTTP_IDLE_TIME_MAX;
     c->stall_time_max = c->stall_time_max > 0 ? c->stall_time_max : HTTP_STALL_TIME_MAX;

@@ -3,6 +3,9 @@
  *
  * Everything a stranger could hold is limited: bytes of headers and body, connections, the time a
  * request may take to arrive, the time a connection may idle, the time a peer may refuse to read.
+ * When all connections are in use, a new one takes the place of one that asks for nothing: first of
+ * one that has not sent a whole request line, then of one between requests, then of one whose
+ * request is still arriving. Without such a one, new ones wait in the kernel.
  * Request bodies come with a length: chunked ones and trailers are refused, and whatever could be
  * read in two ways (two lengths, a length with a sign, a body where none belongs) closes the
  * connection. Paths stay percent-encoded.
@@ -19,6 +22,7 @@
 #define HTTP_REQUEST_TIME_MAX                                                                      \
     SECONDS(32)                            /* the original's; a slow sender holds no slot for ever \
                                             */
+#define HTTP_LINE_TIME_MAX SECONDS(5)      /* who connects has something to ask */
 #define HTTP_IDLE_TIME_MAX SECONDS(90)     /* the original's; longer than a scrape interval */
 #define HTTP_GZIP_BYTES_MIN ((size_t)1024) /* less fits into one packet anyway */
 #define HTTP_GZIP_BYTES_MAX                                                                        \
@@ -33,6 +37,7 @@ struct http_server_config {
     size_t header_bytes_max;  /* each of these: 0 = the default above */
     size_t body_bytes_max;
     uint32_t connections_max;
+    usec_t line_time_max; /* for the request line, from the first byte or the accept on */
     usec_t request_time_max;
     usec_t idle_time_max;
     usec_t stall_time_max;

@@ -349,13 +349,30 @@ TEST(http_limits_the_time_a_request_takes_to_arrive)
     bench_init(&b, (struct http_server_config){ .request_time_max = MSECONDS(30) });
     CLEANUP(client_done)
     struct client c = client_open(&b);
-    client_send(&c, STR("GET / HT"));
+    client_send(&c, STR("GET / HTTP/1.1\r\nHos"));
     UNTIL(&b, &c, c.ended);
     CHECK_EQ(c.got.n, 0);
+    CHECK_EQ(b.requests, 0);
+}
+
+TEST(http_limits_the_time_for_the_request_line_alone)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .line_time_max = MSECONDS(30) });
+    CLEANUP(client_done)
+    struct client reading = client_open(&b);
+    client_send(&reading, STR("GET / HTTP/1.1\r\nHost: h\r\n"));
+    UNTIL(&b, &reading, http_server_stats(b.server).connections == 1);
     CLEANUP(client_done)
     struct client silent = client_open(&b);
     UNTIL(&b, &silent, silent.ended);
-    CHECK_EQ(b.requests, 0);
+    CLEANUP(client_done)
+    struct client cut = client_open(&b);
+    client_send(&cut, STR("GET / HT"));
+    UNTIL(&b, &cut, cut.ended);
+    client_send(&reading, STR("\r\n")); /* the line has come, so there is time for the rest */
+    UNTIL(&b, &reading, GOT(&reading, "GET / "));
 }
 
 TEST(http_limits_idling_but_not_streams)
@@ -397,6 +414,77 @@ TEST(http_makes_room_by_closing_the_longest_idle)
     UNTIL(&b, &two, two.ended);
     CHECK(!one.ended);
     CHECK_EQ(http_server_stats(b.server).connections, 2);
+}
+
+TEST(http_gives_the_place_of_a_silent_connection_to_a_new_one)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .connections_max = 3 });
+    CLEANUP(client_done)
+    struct client idle = client_open(&b);
+    client_send(&idle, STR("GET /idle HTTP/1.1\r\n\r\n"));
+    UNTIL(&b, &idle, GOT(&idle, "GET /idle"));
+    CLEANUP(client_done)
+    struct client silent = client_open(&b);
+    UNTIL(&b, &silent, http_server_stats(b.server).connections == 2);
+    CLEANUP(client_done)
+    struct client cut = client_open(&b);
+    client_send(&cut, STR("GET /cut HTTP"));
+    UNTIL(&b, &cut, http_server_stats(b.server).connections == 3);
+    struct client *const ends[] = { &silent, &cut, &idle }; /* in this order */
+    struct client next[ARRAY_LEN(ends)];
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        check_case((int64_t)i);
+        next[i] = client_open(&b);
+        client_send(&next[i], STR("GET /stream HTTP/1.1\r\n\r\n"));
+        UNTIL(&b, ends[i], ends[i]->ended && b.requests == i + 2);
+        for (size_t j = i + 1; j < ARRAY_LEN(ends); j++) {
+            client_read(ends[j]);
+            CHECK(!ends[j]->ended);
+        }
+    }
+    check_case(-1);
+    CHECK_EQ(http_server_stats(b.server).connections, 3);
+    for (size_t i = 0; i < ARRAY_LEN(next); i++) {
+        client_done(&next[i]);
+    }
+}
+
+TEST(http_gives_the_place_of_an_unfinished_request_to_a_new_one)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .connections_max = 1 });
+    CLEANUP(client_done)
+    struct client one = client_open(&b);
+    client_send(&one, STR("GET /1 HTTP/1.1\r\nHost: h\r\n"));
+    UNTIL(&b, &one, http_server_stats(b.server).connections == 1);
+    CLEANUP(client_done)
+    struct client two = client_open(&b);
+    client_send(&two, STR("GET /2 HTTP/1.1\r\n\r\n"));
+    UNTIL(&b, &two, GOT(&two, "GET /2"));
+    UNTIL(&b, &one, one.ended);
+}
+
+/* Whoever connects and asks for nothing does not keep others out: five times as many as fit. */
+TEST(http_answers_beside_a_crowd_that_is_silent)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .connections_max = 8 });
+    struct client crowd[40];
+    for (size_t i = 0; i < ARRAY_LEN(crowd); i++) {
+        crowd[i] = client_open(&b);
+    }
+    CLEANUP(client_done)
+    struct client probe = client_open(&b);
+    client_send(&probe, STR("GET /healthz HTTP/1.1\r\n\r\n"));
+    UNTIL(&b, &probe, GOT(&probe, "GET /healthz"));
+    CHECK(http_server_stats(b.server).connections <= 8);
+    for (size_t i = 0; i < ARRAY_LEN(crowd); i++) {
+        client_done(&crowd[i]);
+    }
 }
 
 TEST(http_waits_with_accepting_when_all_are_busy)
