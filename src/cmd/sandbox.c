@@ -137,7 +137,9 @@ static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *er
     const struct sandbox_options *o = s->options;
     /* Nobody attacks it, and its clients may be slow: tests stop and starve them. */
     struct http_server_config config = { .listen = o->listen,
-                                         .line_time_max = HTTP_REQUEST_TIME_MAX };
+                                         .held_bytes_max = (size_t)1024 * 1024 * 1024,
+                                         .line_time_max = HTTP_REQUEST_TIME_MAX,
+                                         .stall_time_max = SECONDS(30) };
     struct pki pki;
     if (o->tls) {
         int r = pki_make(loop_wall(s->loop), memory, &pki, err);

@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "format/gzip.h"
 #include "host/address.h"
+#include "host/http_documents.h"
 #include "host/loop.h"
 #include "host/tls_server.h"
 
@@ -25,10 +26,13 @@
     MSECONDS(100) /* out of descriptors: let some close before trying again                        \
                    */
 #define HTTP_YIELD_AGE                                                                             \
-    MSECONDS(10)         /* the loop has read by then what came right behind a connection */
+    MSECONDS(10) /* the loop has read by then what came right behind a connection */
+#define HTTP_REQUEST_COST                                                                          \
+    32u                  /* bytes of memory for one of a request: evhttp keeps a header line of    \
+                          * four bytes in 130 */
 #define HTTP_PEER_MAX 65 /* a common name has at most 64 characters (X.520), and its NUL */
 
-/* Those before HTTP_ANSWERING yield to new connections, the first ones first. */
+/* In the order in which they yield to new connections. */
 enum http_state {
     HTTP_LINE,      /* its request line is awaited: nothing has come yet, or a part of it */
     HTTP_IDLE,      /* between requests */
@@ -42,7 +46,9 @@ struct http_conn {
     struct bufferevent *bev;         /* borrowed: evhttp frees it */
     struct evhttp_connection *evcon; /* borrowed; NULL until attached */
     enum http_state state;
-    usec_t since;            /* when it came into its state */
+    usec_t since; /* when it came into its state, or when its answer began to wait for the peer */
+    size_t request_bytes;    /* that came, until the answer is out */
+    bool doomed;             /* it is dropped in the next turn; nothing is sent any more */
     struct loop_timer timer; /* ends reading and idling */
     struct http_exchange *x; /* with the handler; NULL otherwise */
 };
@@ -68,6 +74,9 @@ struct http_server {
     struct ssl_ctx_st *tls;
     uint16_t port;
     struct list conns;
+    struct http_documents documents;
+    size_t request_bytes; /* of all connections */
+    struct loop_timer doom;
     bool paused;
     struct loop_timer resume;
     bool stopping;
@@ -96,6 +105,17 @@ static void http_conn_drop(void *ctx)
     evhttp_connection_free(conn->evcon);
 }
 
+static size_t http_output_bytes(const struct http_conn *conn)
+{
+    return evbuffer_get_length(bufferevent_get_output(conn->bev));
+}
+
+static bool http_is_slow(const struct http_conn *conn)
+{
+    return http_output_bytes(conn) > 0 &&
+           loop_now(conn->server->loop) - conn->since >= conn->server->config.slow_time;
+}
+
 /* The connection that yields to a new one; NULL: all of them have work to do. One that was accepted
  * in this turn has no evcon and cannot be dropped yet. */
 static struct http_conn *http_who_yields(const struct http_server *s)
@@ -103,7 +123,7 @@ static struct http_conn *http_who_yields(const struct http_server *s)
     struct http_conn *first = NULL;
     LIST_EACH (&s->conns, item) {
         struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
-        bool may = conn->evcon != NULL && conn->state != HTTP_ANSWERING;
+        bool may = conn->evcon != NULL && (conn->state != HTTP_ANSWERING || http_is_slow(conn));
         if (may && (first == NULL || conn->state < first->state)) {
             first = conn; /* of those in one state, the one used least recently comes first */
         }
@@ -121,9 +141,10 @@ static void http_listen_update(struct http_server *s)
     bool wanted = !s->stopping && !s->paused;
     if (wanted && s->stats.connections >= s->config.connections_max) {
         const struct http_conn *conn = http_who_yields(s);
-        usec_t at = conn == NULL ? USEC_NEVER : conn->since + HTTP_YIELD_AGE;
-        wanted = at <= loop_now(s->loop);
-        if (!wanted && at != USEC_NEVER) {
+        usec_t now = loop_now(s->loop);
+        usec_t at = conn == NULL ? now + s->config.slow_time : conn->since + HTTP_YIELD_AGE;
+        wanted = at <= now;
+        if (!wanted) {
             loop_timer_pull(&s->resume, at);
         }
     }
@@ -131,6 +152,85 @@ static void http_listen_update(struct http_server *s)
         (void)evconnlistener_enable(s->listener); /* fails only when epoll does */
     } else {
         (void)evconnlistener_disable(s->listener);
+    }
+}
+
+/* ── what connections hold ─────────────────────────────────────────────────────────────────── */
+
+static size_t http_held(const struct http_server *s)
+{
+    return s->documents.bytes + s->request_bytes * HTTP_REQUEST_COST;
+}
+
+static void http_set_request_bytes(struct http_conn *conn, size_t n)
+{
+    conn->server->request_bytes += n - conn->request_bytes;
+    conn->request_bytes = n;
+}
+
+/* At once, although libevent frees the buffer itself only in a later turn. */
+static void http_discard_output(struct http_conn *conn)
+{
+    struct evbuffer *output = bufferevent_get_output(conn->bev);
+    (void)evbuffer_unfreeze(output, 1); /* its beginning is the bufferevent's, which is over */
+    (void)evbuffer_drain(output, evbuffer_get_length(output));
+    (void)evbuffer_freeze(output, 1);
+}
+
+/* A connection with the handler is dropped in a turn of its own: its handler may be just sending to
+ * many. */
+static void http_conn_doom(struct http_conn *conn)
+{
+    struct http_server *s = conn->server;
+    s->stats.dropped++;
+    if (conn->state != HTTP_ANSWERING) {
+        http_conn_drop(conn);
+        return;
+    }
+    conn->doomed = true;
+    http_set_request_bytes(conn, 0);
+    (void)bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
+    http_discard_output(conn);
+    loop_timer_set(&s->doom, loop_now(s->loop));
+}
+
+static void http_drop_doomed(void *ctx)
+{
+    struct http_server *s = ctx;
+    LIST_EACH (&s->conns, item) {
+        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
+        if (conn->doomed) {
+            http_conn_drop(conn);
+        }
+    }
+}
+
+/* The connection that has been busy for longest; a stream whose peer keeps up is not. */
+static struct http_conn *http_slowest(const struct http_server *s, const struct http_conn *spared)
+{
+    struct http_conn *slowest = NULL;
+    LIST_EACH (&s->conns, item) {
+        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
+        if (conn == spared || conn->evcon == NULL || conn->doomed) {
+            continue;
+        }
+        bool busy =
+            conn->state == HTTP_ANSWERING ? http_output_bytes(conn) > 0 : conn->request_bytes > 0;
+        if (busy && (slowest == NULL || conn->since < slowest->since)) {
+            slowest = conn;
+        }
+    }
+    return slowest;
+}
+
+static void http_limit_held(struct http_server *s, const struct http_conn *spared)
+{
+    while (http_held(s) > s->config.held_bytes_max) {
+        struct http_conn *slowest = http_slowest(s, spared);
+        if (slowest == NULL) {
+            return; /* what is left serves who keeps up */
+        }
+        http_conn_doom(slowest);
     }
 }
 
@@ -163,6 +263,8 @@ static void http_on_close(struct evhttp_connection *evcon UNUSED, void *ctx)
     struct http_conn *conn = ctx;
     struct http_server *s = conn->server;
     struct http_exchange *x = STEAL(conn->x);
+    http_discard_output(conn);
+    http_set_request_bytes(conn, 0);
     list_del(&conn->link);
     loop_timer_done(&conn->timer);
     s->stats.connections--;
@@ -185,6 +287,10 @@ static void http_on_input(struct evbuffer *buffer UNUSED, const struct evbuffer_
                           void *ctx)
 {
     struct http_conn *conn = ctx;
+    if (info->n_added > 0 && !conn->doomed) {
+        http_set_request_bytes(conn, conn->request_bytes + info->n_added);
+        http_limit_held(conn->server, conn);
+    }
     if (conn->state == HTTP_IDLE && info->n_added > 0) {
         http_conn_enter(conn, HTTP_LINE);
     } else if (conn->state == HTTP_LINE && info->n_deleted > 0) {
@@ -412,7 +518,9 @@ static struct http_conn *http_find(struct http_server *s, struct evhttp_connecti
 /* The answer has gone out in full. */
 static void http_on_complete(struct evhttp_request *req UNUSED, void *ctx)
 {
-    http_conn_enter(ctx, HTTP_IDLE);
+    struct http_conn *conn = ctx;
+    http_set_request_bytes(conn, evbuffer_get_length(bufferevent_get_input(conn->bev)));
+    http_conn_enter(conn, HTTP_IDLE);
 }
 
 static struct str http_peer(struct http_exchange *x)
@@ -496,55 +604,81 @@ static void http_set_type(struct http_exchange *x, struct str content_type)
     }
 }
 
-/* True when the answer is better packed: then `*out` holds it. */
-static bool http_pack(struct http_exchange *x, int status, struct str body, struct buf *out)
+/* What is sent: the body, or where it is accepted and shorter, the same packed. A body that goes to
+ * many is packed once. */
+static struct shared_bytes *http_pack(struct http_exchange *x, int status,
+                                      struct shared_bytes *body)
 {
-    bool fits = body.n >= HTTP_GZIP_BYTES_MIN && body.n <= HTTP_GZIP_BYTES_MAX;
+    bool fits = body->bytes.n >= HTTP_GZIP_BYTES_MIN && body->bytes.n <= HTTP_GZIP_BYTES_MAX;
     if (!x->conn->server->config.gzip || !fits || status != 200 ||
         evhttp_request_get_command(x->req) == EVHTTP_REQ_HEAD ||
         evhttp_find_header(evhttp_request_get_output_headers(x->req), "Content-Encoding") != NULL) {
-        return false;
+        return body;
     }
     /* A cache must not give the packed one to somebody who did not ask for it, nor the reverse. */
     http_set_header(&x->door, "Vary", STR("Accept-Encoding"));
     if (!gzip_is_accepted(http_header(&x->door, "Accept-Encoding"))) {
-        return false;
+        return body;
     }
-    gzip_pack(body, out);
-    if (out->full || out->n >= body.n) {
-        return false; /* pictures and the like are packed already */
+    if (body->packed == NULL) {
+        struct buf packed = { 0 };
+        gzip_pack(body->bytes, &packed);
+        ASSERT(!packed.full); /* it is hardly longer than the body, whatever that is */
+        body->packed = shared_bytes_take(&packed);
+    }
+    if (body->packed->bytes.n >= body->bytes.n) {
+        return body; /* pictures and the like are packed already */
     }
     http_set_header(&x->door, "Content-Encoding", STR("gzip"));
-    return true;
+    return body->packed;
+}
+
+static struct evbuffer *http_buffer(struct http_server *s, struct shared_bytes *bytes)
+{
+    struct evbuffer *buffer = evbuffer_new();
+    if (buffer == NULL) {
+        out_of_memory(0);
+    }
+    if (bytes != NULL) {
+        http_documents_add(&s->documents, buffer, bytes);
+    }
+    return buffer;
+}
+
+/* Something is about to be sent. */
+static void http_note_output(struct http_conn *conn)
+{
+    if (http_output_bytes(conn) == 0) {
+        conn->since = loop_now(conn->server->loop);
+    }
 }
 
 static void http_reply(struct inbound_exchange *door, int status, struct str content_type,
-                       struct str body)
+                       struct shared_bytes *body)
 {
     struct http_exchange *x = http_exchange_of(door);
-    CLEANUP(buf_done)
-    struct buf packed = { 0 };
+    struct http_conn *conn = x->conn;
+    struct evhttp_request *req = x->req;
+    bool head = evhttp_request_get_command(req) == EVHTTP_REQ_HEAD;
     ASSERT(!x->streaming);
     http_set_type(x, content_type);
-    if (http_pack(x, status, body, &packed)) {
-        body = buf_str(&packed);
-    }
-    struct evbuffer *bytes = evbuffer_new();
-    if (bytes == NULL) {
-        out_of_memory(body.n);
-    }
-    if (evhttp_request_get_command(x->req) == EVHTTP_REQ_HEAD) {
+    if (head) {
         char length[24];
-        int n = snprintf(length, sizeof(length), "%zu", body.n);
+        int n = snprintf(length, sizeof(length), "%zu", body->bytes.n);
         http_set_header(door, "Content-Length", (struct str){ .p = length, .n = (size_t)n });
-    } else if (body.n > 0 && evbuffer_add(bytes, body.p, body.n) != 0) {
-        out_of_memory(body.n);
+    } else if (!conn->doomed) {
+        body = http_pack(x, status, body);
     }
-    struct evhttp_request *req = x->req;
-    x->conn->x = NULL;
+    conn->x = NULL;
     http_exchange_free(x);
+    if (conn->doomed) {
+        return;
+    }
+    struct evbuffer *bytes = http_buffer(conn->server, head ? NULL : body);
+    http_note_output(conn);
     evhttp_send_reply(req, status, NULL, bytes);
     evbuffer_free(bytes);
+    http_limit_held(conn->server, conn);
 }
 
 static void http_start(struct inbound_exchange *door, int status, struct str content_type)
@@ -562,16 +696,19 @@ static void http_on_drain(struct evhttp_connection *evcon UNUSED, void *ctx)
     loop_timer_set(&x->drained, loop_now(x->conn->server->loop));
 }
 
-static void http_chunk(struct inbound_exchange *door, struct str bytes)
+static void http_chunk(struct inbound_exchange *door, struct shared_bytes *bytes)
 {
     struct http_exchange *x = http_exchange_of(door);
+    struct http_conn *conn = x->conn;
     ASSERT(x->streaming);
-    struct evbuffer *chunk = evbuffer_new();
-    if (chunk == NULL || (bytes.n > 0 && evbuffer_add(chunk, bytes.p, bytes.n) != 0)) {
-        out_of_memory(bytes.n);
+    if (conn->doomed) {
+        return; /* on_close tells the handler */
     }
+    struct evbuffer *chunk = http_buffer(conn->server, bytes);
+    http_note_output(conn);
     evhttp_send_reply_chunk_with_cb(x->req, chunk, http_on_drain, x);
     evbuffer_free(chunk);
+    http_limit_held(conn->server, conn);
 }
 
 static void http_end(struct inbound_exchange *door)
@@ -579,15 +716,17 @@ static void http_end(struct inbound_exchange *door)
     struct http_exchange *x = http_exchange_of(door);
     ASSERT(x->streaming);
     struct evhttp_request *req = x->req;
-    x->conn->x = NULL;
+    struct http_conn *conn = x->conn;
+    conn->x = NULL;
     http_exchange_free(x);
-    evhttp_send_reply_end(req);
+    if (!conn->doomed) {
+        evhttp_send_reply_end(req);
+    }
 }
 
 static size_t http_backlog(const struct inbound_exchange *door)
 {
-    struct http_exchange *x = http_exchange_of(door);
-    return evbuffer_get_length(bufferevent_get_output(x->conn->bev));
+    return http_output_bytes(http_exchange_of(door)->conn);
 }
 
 static const struct inbound_ops http_ops = {
@@ -616,9 +755,11 @@ static void http_defaults(struct http_server_config *c)
     if (c->connections_max == 0) {
         c->connections_max = http_connections_max();
     }
+    c->held_bytes_max = c->held_bytes_max > 0 ? c->held_bytes_max : HTTP_HELD_BYTES_MAX;
     c->line_time_max = c->line_time_max > 0 ? c->line_time_max : HTTP_LINE_TIME_MAX;
     c->request_time_max = c->request_time_max > 0 ? c->request_time_max : HTTP_REQUEST_TIME_MAX;
     c->idle_time_max = c->idle_time_max > 0 ? c->idle_time_max : HTTP_IDLE_TIME_MAX;
+    c->slow_time = c->slow_time > 0 ? c->slow_time : HTTP_SLOW_TIME;
     c->stall_time_max = c->stall_time_max > 0 ? c->stall_time_max : HTTP_STALL_TIME_MAX;
 }
 
@@ -673,6 +814,8 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
     struct http_server *s = ALLOC_NEW(struct http_server);
     *s = (struct http_server){ .loop = loop, .config = *config, .handler = handler, .ctx = ctx };
     list_init(&s->conns);
+    http_documents_init(&s->documents);
+    loop_timer_init(&s->doom, loop, http_drop_doomed, s);
     loop_timer_init(&s->resume, loop, http_resume, s);
     loop_timer_init(&s->stop_timer, loop, http_stop_done, s);
     http_defaults(&s->config);
@@ -716,7 +859,9 @@ uint16_t http_server_port(const struct http_server *s)
 
 struct http_stats http_server_stats(const struct http_server *s)
 {
-    return s->stats;
+    struct http_stats stats = s->stats;
+    stats.held = http_held(s);
+    return stats;
 }
 
 static void http_stop_done(void *ctx)
@@ -788,7 +933,9 @@ void http_server_free(struct http_server *s)
         evhttp_free(s->http);
     }
     ASSERT(list_empty(&s->conns));
+    http_documents_done(&s->documents);
     tls_server_free(s->tls);
+    loop_timer_done(&s->doom);
     loop_timer_done(&s->resume);
     loop_timer_done(&s->stop_timer);
     alloc_free(s);

@@ -5,7 +5,13 @@
  * request may take to arrive, the time a connection may idle, the time a peer may refuse to read.
  * When all connections are in use, a new one takes the place of one that asks for nothing: first of
  * one that has not sent a whole request line, then of one between requests, then of one whose
- * request is still arriving. Without such a one, new ones wait in the kernel.
+ * request is still arriving, then of one that has not taken its answer for some seconds. Without
+ * such a one, new ones wait in the kernel.
+ *
+ * What all connections hold together is limited, too: documents that are being sent, each counted
+ * once however many peers it goes to, and requests. Above the limit the connections that have been
+ * busy for longest are dropped, but never the one that is being served at that moment.
+ *
  * Request bodies come with a length: chunked ones and trailers are refused, and whatever could be
  * read in two ways (two lengths, a length with a sign, a body where none belongs) closes the
  * connection. Paths stay percent-encoded.
@@ -27,7 +33,11 @@
 #define HTTP_GZIP_BYTES_MIN ((size_t)1024) /* less fits into one packet anyway */
 #define HTTP_GZIP_BYTES_MAX                                                                        \
     ((size_t)1024 * 1024) /* packing takes 10 ms for so much, and all others wait meanwhile */
-#define HTTP_STALL_TIME_MAX SECONDS(30) /* a peer that reads nothing for so long is gone */
+#define HTTP_SLOW_TIME SECONDS(5)       /* who has not taken an answer by then yields to others */
+#define HTTP_STALL_TIME_MAX SECONDS(10) /* a peer that reads nothing for so long is gone */
+/* What requests and answers of all connections take together. With it a controller of 5,000 nodes
+ * stays below 64 MiB, and the largest document of 20,000 nodes fits. */
+#define HTTP_HELD_BYTES_MAX ((size_t)24 * 1024 * 1024)
 
 struct http_server_config {
     struct str listen;        /* ":8080", "127.0.0.1:0", "[::1]:0"; port 0 takes a free one */
@@ -36,10 +46,12 @@ struct http_server_config {
     struct str tls_client_ca; /* PEM; empty = certificates of clients are not asked for */
     size_t header_bytes_max;  /* each of these: 0 = the default above */
     size_t body_bytes_max;
+    size_t held_bytes_max;
     uint32_t connections_max;
     usec_t line_time_max; /* for the request line, from the first byte or the accept on */
     usec_t request_time_max;
     usec_t idle_time_max;
+    usec_t slow_time;
     usec_t stall_time_max;
     bool gzip; /* whole answers of some length are packed for who accepts that; streams are not */
 };
@@ -49,6 +61,8 @@ struct http_stats {
     uint64_t accepted;
     uint64_t requests; /* that reached the handler */
     uint64_t refused;  /* that were odd, or over a limit which this module checks */
+    uint64_t dropped;  /* connections that were too slow while others needed the memory */
+    size_t held;       /* bytes of requests and answers, as they count against held_bytes_max */
 };
 
 struct http_server;

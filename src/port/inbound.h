@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/shared_bytes.h"
 
 struct inbound_exchange;
 
@@ -24,9 +25,10 @@ struct inbound_request {
 
 struct inbound_ops {
     void (*set_header)(struct inbound_exchange *x, const char *name, struct str value);
-    void (*reply)(struct inbound_exchange *x, int status, struct str content_type, struct str body);
+    void (*reply)(struct inbound_exchange *x, int status, struct str content_type,
+                  struct shared_bytes *body);
     void (*start)(struct inbound_exchange *x, int status, struct str content_type);
-    void (*chunk)(struct inbound_exchange *x, struct str bytes);
+    void (*chunk)(struct inbound_exchange *x, struct shared_bytes *bytes);
     void (*end)(struct inbound_exchange *x);
     size_t (*backlog)(
         const struct inbound_exchange *x); /* bytes given and not yet taken by the peer */
@@ -51,11 +53,20 @@ static inline void inbound_set_header(struct inbound_exchange *x, const char *na
     x->ops->set_header(x, name, value);
 }
 
-/* The whole answer; the exchange is over. */
+/* The whole answer; the exchange is over. One that goes to many takes no memory for each of them:
+ * the exchange takes a reference of its own for as long as it sends. */
+static inline void inbound_reply_shared(struct inbound_exchange *x, int status,
+                                        struct str content_type, struct shared_bytes *body)
+{
+    x->ops->reply(x, status, content_type, body);
+}
+
 static inline void inbound_reply(struct inbound_exchange *x, int status, struct str content_type,
                                  struct str body)
 {
-    x->ops->reply(x, status, content_type, body);
+    CLEANUP(shared_bytes_unrefp)
+    struct shared_bytes *copy = shared_bytes_copy(body);
+    inbound_reply_shared(x, status, content_type, copy);
 }
 
 static inline void inbound_start(struct inbound_exchange *x, int status, struct str content_type)
@@ -63,9 +74,16 @@ static inline void inbound_start(struct inbound_exchange *x, int status, struct 
     x->ops->start(x, status, content_type);
 }
 
-static inline void inbound_chunk(struct inbound_exchange *x, struct str bytes)
+static inline void inbound_chunk_shared(struct inbound_exchange *x, struct shared_bytes *bytes)
 {
     x->ops->chunk(x, bytes);
+}
+
+static inline void inbound_chunk(struct inbound_exchange *x, struct str bytes)
+{
+    CLEANUP(shared_bytes_unrefp)
+    struct shared_bytes *copy = shared_bytes_copy(bytes);
+    inbound_chunk_shared(x, copy);
 }
 
 static inline void inbound_end(struct inbound_exchange *x)

@@ -6,12 +6,20 @@
 #include "web/http_reply.h"
 #include "web/limits_api.h"
 
-struct fleet_document {
-    struct list link;
+/* A request for a document. */
+struct fleet_reader {
+    struct list link; /* of those that wait, or of the document's readers */
     struct fleet_documents *all;
     enum fleet_document_kind kind;
     enum query_format format;
     struct inbound_exchange *x; /* borrowed: until it is answered or closed */
+};
+
+struct fleet_document {
+    struct fleet_documents *all;
+    enum fleet_document_kind kind;
+    enum query_format format;
+    struct list readers;
     struct loop_timer timer;
     struct arena names;
     struct str *items;
@@ -25,16 +33,41 @@ struct fleet_document {
     struct buf board;
 };
 
-static void fleet_document_free(void *ctx)
+static void fleet_document_free(struct fleet_document *s)
 {
-    struct fleet_document *s = ctx;
-    list_del(&s->link);
+    s->all->running = NULL;
     loop_timer_done(&s->timer);
     arena_done(&s->names);
     arena_done(&s->memory);
     buf_done(&s->out);
     buf_done(&s->board);
     alloc_free(s);
+}
+
+/* Those that wait are not served from within: their requests may be just coming in. */
+static void fleet_documents_schedule(struct fleet_documents *all)
+{
+    if (all->running == NULL && !list_empty(&all->waiting)) {
+        loop_timer_set(&all->next, loop_now(all->loop));
+    }
+}
+
+static void fleet_reader_free(struct fleet_reader *r)
+{
+    list_del(&r->link);
+    alloc_free(r);
+}
+
+/* The peer has gone. A document that nobody waits for any more is not finished. */
+static void fleet_reader_closed(void *ctx)
+{
+    struct fleet_reader *r = ctx;
+    struct fleet_documents *all = r->all;
+    fleet_reader_free(r);
+    if (all->running != NULL && list_empty(&all->running->readers)) {
+        fleet_document_free(all->running);
+        fleet_documents_schedule(all);
+    }
 }
 
 /* Notes the names first; the nodes are explained slice by slice. */
@@ -100,8 +133,21 @@ static void fleet_document_answer(struct fleet_document *s)
         }
         fleet_document_print(s);
     }
-    http_reply_report(s->x, s->format, &s->out);
+    struct list readers;
+    list_move(&readers, &s->readers);
+    bool good = !s->out.full;
+    enum query_format format = s->format;
+    CLEANUP(shared_bytes_unrefp)
+    struct shared_bytes *bytes = good ? shared_bytes_take(&s->out) : NULL;
+    struct fleet_documents *all = s->all;
     fleet_document_free(s);
+    while (!list_empty(&readers)) {
+        struct fleet_reader *r = CONTAINER_OF(readers.next, struct fleet_reader, link);
+        struct inbound_exchange *x = r->x;
+        fleet_reader_free(r);
+        http_reply_report_shared(x, format, bytes);
+    }
+    fleet_documents_schedule(all);
 }
 
 static void fleet_document_turn(void *ctx)
@@ -131,35 +177,67 @@ static void fleet_document_turn(void *ctx)
     }
 }
 
+/* Makes the document that the first one waits for, for all who wait for the same. */
+static void fleet_documents_next(void *ctx)
+{
+    struct fleet_documents *all = ctx;
+    if (all->running != NULL || list_empty(&all->waiting)) {
+        return;
+    }
+    const struct fleet_reader *first = CONTAINER_OF(all->waiting.next, struct fleet_reader, link);
+    struct fleet_document *s = ALLOC_NEW(struct fleet_document);
+    s->all = all;
+    s->kind = first->kind;
+    s->format = first->format;
+    list_init(&s->readers);
+    loop_timer_init(&s->timer, all->loop, fleet_document_turn, s);
+    LIST_EACH (&all->waiting, item) {
+        const struct fleet_reader *r = CONTAINER_OF(item, struct fleet_reader, link);
+        if (r->kind == s->kind && r->format == s->format) {
+            list_del(item);
+            list_add(&s->readers, item);
+        }
+    }
+    all->running = s;
+    fleet_document_begin(s);
+    fleet_document_turn(s);
+}
+
 void fleet_document_start(struct fleet_documents *all, enum fleet_document_kind kind,
                           enum query_format format, struct inbound_exchange *x)
 {
     ASSERT(kind != FLEET_DOCUMENT_INFO || format == QUERY_FORMAT_JSON);
-    struct fleet_document *s = ALLOC_NEW(struct fleet_document);
-    s->all = all;
-    s->kind = kind;
-    s->format = format;
-    s->x = x;
-    list_add(&all->running, &s->link);
-    loop_timer_init(&s->timer, all->loop, fleet_document_turn, s);
-    x->on_close = fleet_document_free;
-    x->on_close_ctx = s;
-    fleet_document_begin(s);
-    fleet_document_turn(s);
+    struct fleet_reader *r = ALLOC_NEW(struct fleet_reader);
+    *r = (struct fleet_reader){ .all = all, .kind = kind, .format = format, .x = x };
+    list_add(&all->waiting, &r->link);
+    x->on_close = fleet_reader_closed;
+    x->on_close_ctx = r;
+    fleet_documents_next(all);
 }
 
 void fleet_documents_init(struct fleet_documents *s, struct loop *loop,
                           const struct web_source *source)
 {
     *s = (struct fleet_documents){ .loop = loop, .source = source };
-    list_init(&s->running);
+    list_init(&s->waiting);
+    loop_timer_init(&s->next, loop, fleet_documents_next, s);
+}
+
+static void fleet_readers_cancel(struct list *readers)
+{
+    LIST_EACH (readers, item) {
+        struct fleet_reader *r = CONTAINER_OF(item, struct fleet_reader, link);
+        r->x->on_close = NULL;
+        fleet_reader_free(r);
+    }
 }
 
 void fleet_documents_done(struct fleet_documents *s)
 {
-    LIST_EACH (&s->running, item) {
-        struct fleet_document *one = CONTAINER_OF(item, struct fleet_document, link);
-        one->x->on_close = NULL;
-        fleet_document_free(one);
+    if (s->running != NULL) {
+        fleet_readers_cancel(&s->running->readers);
+        fleet_document_free(s->running);
     }
+    fleet_readers_cancel(&s->waiting);
+    loop_timer_done(&s->next);
 }

@@ -40,7 +40,10 @@ struct web {
     uint64_t round;
     uint64_t status_hash;
     struct limits_api_sent limits;
-    usec_t keepalive_at; /* when all streams were last kept alive */
+    /* What the newest stream was sent first, for more of them while nothing has changed. */
+    struct shared_bytes *snapshot;
+    uint64_t snapshot_limits; /* version of the limits in it */
+    usec_t keepalive_at;      /* when all streams were last kept alive */
     struct loop_timer timer;
     struct fleet_documents documents;
     struct leader_proxy *proxy;
@@ -230,11 +233,27 @@ static bool web_changes(struct web *web, struct buf *out)
     return out->n > 0;
 }
 
-static void web_snapshot(struct web *web, struct buf *out)
+static uint64_t web_limits_version(const struct web *web)
 {
-    CLEANUP(buf_done)
-    struct buf json = { 0 };
-    struct json_writer w = json_writer_on(&json);
+    const struct web_source *source = web->source;
+    return source->limits_report != NULL ? source->limits_report_version(source->ctx) : 0;
+}
+
+static void web_drop_snapshot(struct web *web)
+{
+    shared_bytes_unref(web->snapshot);
+    web->snapshot = NULL;
+}
+
+/* With what a stream begins. All streams have been sent all changes. */
+static struct shared_bytes *web_snapshot(struct web *web)
+{
+    if (web->snapshot != NULL && web->snapshot_limits == web_limits_version(web)) {
+        return web->snapshot;
+    }
+    struct buf out = { 0 };
+    buf_add(&out, STR("retry: 1000\n\nevent: snapshot\ndata: "));
+    struct json_writer w = json_writer_on(&out);
     jw_obj(&w);
     jw_key(&w, STR("status"));
     web_status_json(web, &w);
@@ -246,7 +265,14 @@ static void web_snapshot(struct web *web, struct buf *out)
     jw_key(&w, STR("board"));
     limits_api_print_brief(web->source, &w);
     jw_obj_end(&w);
-    web_event(out, "snapshot", buf_str(&json));
+    buf_add(&out, STR("\n\n"));
+    web_drop_snapshot(web);
+    if (out.full) {
+        buf_done(&out); /* the reader gets changes alone */
+    }
+    web->snapshot = shared_bytes_take(&out);
+    web->snapshot_limits = web_limits_version(web);
+    return web->snapshot;
 }
 
 /* The report about one node; false: there is no such node. */
@@ -294,13 +320,13 @@ static void web_stream_end(struct web_stream *stream)
 
 /* False: the stream was ended, because its reader lags too far behind. Browsers connect again and
  * get a new snapshot. */
-static bool web_stream_send(struct web_stream *stream, struct str bytes)
+static bool web_stream_send(struct web_stream *stream, struct shared_bytes *bytes)
 {
     if (inbound_backlog(stream->x) > WEB_BACKLOG_MAX) {
         web_stream_end(stream);
         return false;
     }
-    inbound_chunk(stream->x, bytes);
+    inbound_chunk_shared(stream->x, bytes);
     return true;
 }
 
@@ -328,11 +354,16 @@ static void web_stream_explain(struct web_stream *stream, bool now)
     } else {
         web_event(&out, "gone", STR("{}"));
     }
-    (void)web_stream_send(stream, buf_str(&out)); /* nothing follows for this one */
+    CLEANUP(shared_bytes_unrefp)
+    struct shared_bytes *bytes = shared_bytes_take(&out);
+    (void)web_stream_send(stream, bytes); /* nothing follows for this one */
 }
 
-static void web_send_all(struct web *web, struct str bytes, bool fleet_only)
+/* Takes the bytes. */
+static void web_send_all(struct web *web, struct buf *out, bool fleet_only)
 {
+    CLEANUP(shared_bytes_unrefp)
+    struct shared_bytes *bytes = shared_bytes_take(out);
     LIST_EACH (&web->streams, item) {
         struct web_stream *stream = CONTAINER_OF(item, struct web_stream, link);
         if (stream->node.n == 0 || !fleet_only) {
@@ -346,7 +377,8 @@ static void web_send_changes(struct web *web)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (web_changes(web, &out)) {
-        web_send_all(web, buf_str(&out), /* fleet_only= */ true);
+        web_drop_snapshot(web);
+        web_send_all(web, &out, /* fleet_only= */ true);
     }
 }
 
@@ -364,7 +396,12 @@ static void web_tick(void *ctx)
     }
     if (loop_now(web->loop) - web->keepalive_at >= WEB_KEEPALIVE) {
         web->keepalive_at = loop_now(web->loop);
-        web_send_all(web, STR(": still here\n\n"), /* fleet_only= */ false);
+        struct buf out = { 0 };
+        buf_add(&out, STR(": still here\n\n"));
+        web_send_all(web, &out, /* fleet_only= */ false);
+    }
+    if (web->snapshot != NULL && web->snapshot->refs == 1) {
+        web_drop_snapshot(web); /* all who were sent it have it */
     }
     if (web->stream_count > 0) {
         loop_timer_set(&web->timer, loop_now(web->loop) + WEB_INTERVAL);
@@ -395,13 +432,11 @@ static void web_stream_begin(struct web *web, struct inbound_exchange *x, struct
     inbound_set_header(x, "Cache-Control", STR("no-store"));
     inbound_set_header(x, "X-Accel-Buffering", STR("no"));
     inbound_start(x, 200, STR("text/event-stream"));
-    CLEANUP(buf_done)
-    struct buf out = { 0 };
-    buf_add(&out, STR("retry: 1000\n\n"));
     if (node.n == 0) {
-        web_snapshot(web, &out);
+        inbound_chunk_shared(x, web_snapshot(web));
+    } else {
+        inbound_chunk(x, STR("retry: 1000\n\n"));
     }
-    inbound_chunk(x, buf_str(&out));
     loop_timer_pull(&web->timer, loop_now(web->loop) + WEB_INTERVAL);
     if (node.n > 0) {
         web_stream_explain(stream, /* now= */ true);
@@ -578,6 +613,7 @@ void web_free(struct web *web)
         alloc_free(map_item_value(item));
     }
     map_done(&web->sent);
+    web_drop_snapshot(web);
     loop_timer_done(&web->timer);
     alloc_free(web);
 }

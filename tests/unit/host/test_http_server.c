@@ -23,6 +23,7 @@ struct bench {
     uint32_t closed;
     uint32_t drained;
     bool stopped;
+    struct shared_bytes *document; /* what /shared answers, and /own with a copy */
 };
 
 static void bench_on_close(void *ctx)
@@ -48,6 +49,14 @@ static void bench_handle(void *ctx, struct inbound_exchange *x, const struct inb
 {
     struct bench *b = ctx;
     b->requests++;
+    if (str_eq(req->path, STR("/shared"))) {
+        inbound_reply_shared(x, 200, STR("text/plain"), b->document);
+        return;
+    }
+    if (str_eq(req->path, STR("/own"))) {
+        inbound_reply(x, 200, STR("text/plain"), b->document->bytes);
+        return;
+    }
     if (str_eq(req->path, STR("/keep")) || str_eq(req->path, STR("/stream"))) {
         b->kept = x;
         x->on_close = bench_on_close;
@@ -85,6 +94,19 @@ static void bench_done(struct bench *b)
 {
     http_server_free(b->server);
     host_loop_free(b->loop);
+    shared_bytes_unref(b->document);
+}
+
+/* More than the buffers of a socket take. */
+#define DOCUMENT_BYTES ((size_t)8 * 1024 * 1024)
+
+static void bench_make_document(struct bench *b, size_t n)
+{
+    struct buf text = { 0 };
+    while (text.n < n) {
+        buf_add(&text, STR("0123456789abcdef"));
+    }
+    b->document = shared_bytes_take(&text);
 }
 
 struct client {
@@ -618,6 +640,151 @@ TEST(http_shows_a_slow_reader_as_backlog_and_drops_it_in_the_end)
     }
     struct client none = { .fd = -1, .ended = true }; /* nobody reads */
     UNTIL(&b, &none, b.closed == 1);
+}
+
+/* Clients that ask for `path` and read nothing of the answer. */
+static void open_readers(struct bench *b, struct client *clients, size_t n, const char *path)
+{
+    for (size_t i = 0; i < n; i++) {
+        char request[64];
+        int length = snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\n\r\n", path);
+        uint32_t before = b->requests;
+        clients[i] = client_open(b);
+        client_send(&clients[i], (struct str){ .p = request, .n = (size_t)length });
+        struct client none = { .fd = -1, .ended = true };
+        UNTIL(b, &none, b->requests == before + 1);
+    }
+}
+
+TEST(http_holds_a_document_once_for_all_who_read_it)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .stall_time_max = PATIENCE });
+    bench_make_document(&b, DOCUMENT_BYTES);
+    struct client clients[6];
+    open_readers(&b, clients, ARRAY_LEN(clients), "/shared");
+    struct http_stats stats = http_server_stats(b.server);
+    CHECK(stats.held >= DOCUMENT_BYTES && stats.held < DOCUMENT_BYTES + DOCUMENT_BYTES / 2);
+    CHECK_EQ(stats.dropped, 0);
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        UNTIL(&b, &clients[i], clients[i].got.n > DOCUMENT_BYTES);
+        CHECK(str_ends(buf_str(&clients[i].got), STR("0123456789abcdef")));
+        client_done(&clients[i]);
+    }
+    struct client none = { .fd = -1, .ended = true };
+    UNTIL(&b, &none, http_server_stats(b.server).connections == 0);
+    CHECK_EQ(http_server_stats(b.server).held, 0);
+    CHECK_EQ(b.document->refs, 1);
+}
+
+TEST(http_packs_a_document_once_for_all_who_accept_it)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .gzip = true });
+    bench_make_document(&b, 100000);
+    const struct shared_bytes *packed = NULL;
+    for (int i = 0; i < 3; i++) {
+        CLEANUP(client_done)
+        struct client c = client_open(&b);
+        client_send(&c, STR("GET /shared HTTP/1.1\r\nAccept-Encoding: gzip\r\n"
+                            "Connection: close\r\n\r\n"));
+        UNTIL(&b, &c, c.ended);
+        CHECK(GOT(&c, "Content-Encoding: gzip"));
+        CHECK(b.document->packed != NULL && (packed == NULL || b.document->packed == packed));
+        packed = b.document->packed;
+        CHECK(c.got.n < packed->bytes.n + 500);
+    }
+}
+
+/* The slowest go first; who reads is served whatever the others do. */
+TEST(http_limits_what_slow_readers_hold_together)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .held_bytes_max = 3 * DOCUMENT_BYTES,
+                                                .stall_time_max = PATIENCE });
+    bench_make_document(&b, DOCUMENT_BYTES);
+    struct client clients[8];
+    open_readers(&b, clients, ARRAY_LEN(clients), "/own");
+    CHECK(http_server_stats(b.server).held <= 3 * DOCUMENT_BYTES);
+    CHECK(http_server_stats(b.server).dropped >= ARRAY_LEN(clients) - 3);
+    CLEANUP(client_done)
+    struct client reader = client_open(&b);
+    client_send(&reader, STR("GET /own HTTP/1.1\r\n\r\n"));
+    UNTIL(&b, &reader, reader.got.n > DOCUMENT_BYTES);
+    CHECK(http_server_stats(b.server).held <= 3 * DOCUMENT_BYTES);
+    UNTIL(&b, &clients[0], clients[0].ended);
+    CHECK(clients[0].got.n < DOCUMENT_BYTES);
+    struct client *last = &clients[ARRAY_LEN(clients) - 1];
+    UNTIL(&b, last, last->got.n > DOCUMENT_BYTES);
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        client_done(&clients[i]);
+    }
+}
+
+TEST(http_drops_a_stream_whose_reader_holds_too_much)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .held_bytes_max = DOCUMENT_BYTES });
+    bench_make_document(&b, DOCUMENT_BYTES);
+    CLEANUP(client_done)
+    struct client stream = client_open(&b);
+    client_send(&stream, STR("GET /stream HTTP/1.1\r\n\r\n"));
+    UNTIL(&b, &stream, b.kept != NULL);
+    inbound_chunk_shared(b.kept, b.document);
+    CHECK(inbound_backlog(b.kept) > 0);
+    struct client other[1];
+    struct inbound_exchange *kept = b.kept;
+    open_readers(&b, other, 1, "/own");
+    CHECK_EQ(http_server_stats(b.server).dropped, 1);
+    if (b.closed == 0) { /* the handler has not heard of it yet, and may go on sending */
+        CHECK_EQ(inbound_backlog(kept), 0);
+        inbound_chunk_shared(kept, b.document);
+        CHECK_EQ(inbound_backlog(kept), 0);
+    }
+    UNTIL(&b, &stream, stream.ended && b.closed == 1);
+    client_done(&other[0]);
+}
+
+/* evhttp keeps much more of a header than its bytes. */
+TEST(http_limits_what_unfinished_requests_hold_together)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .held_bytes_max = (size_t)1024 * 1024 });
+    struct client clients[20];
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        clients[i] = client_open(&b);
+        client_send(&clients[i], STR("GET / HTTP/1.1\r\n"));
+        for (int j = 0; j < 1000; j++) {
+            client_send(&clients[i], STR("a:b\r\n"));
+        }
+        struct client none = { .fd = -1, .ended = true };
+        UNTIL(&b, &none, http_server_stats(b.server).accepted == i + 1);
+    }
+    UNTIL(&b, &clients[0], clients[0].ended);
+    CHECK(http_server_stats(b.server).held <= (size_t)1024 * 1024);
+    for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
+        client_done(&clients[i]);
+    }
+}
+
+TEST(http_gives_the_place_of_a_slow_reader_to_a_new_one)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .connections_max = 1, .slow_time = MSECONDS(30) });
+    bench_make_document(&b, DOCUMENT_BYTES);
+    struct client slow[1];
+    open_readers(&b, slow, 1, "/own");
+    CLEANUP(client_done)
+    struct client c = client_open(&b);
+    client_send(&c, STR("GET /x HTTP/1.1\r\n\r\n"));
+    UNTIL(&b, &c, GOT(&c, "GET /x"));
+    client_done(&slow[0]);
 }
 
 TEST(http_stop_ends_streams_and_lets_answers_finish)

@@ -16,6 +16,7 @@ struct fake_exchange {
     bool streaming;
     bool ended;
     size_t backlog;
+    const struct shared_bytes *shared; /* what came last; to compare, it may be gone */
 };
 
 static inline struct fake_exchange *fake_exchange_of(const struct inbound_exchange *x)
@@ -30,11 +31,12 @@ static inline void fake_exchange_header(struct inbound_exchange *x, const char *
 }
 
 static inline void fake_exchange_reply(struct inbound_exchange *x, int status, struct str type,
-                                       struct str body)
+                                       struct shared_bytes *body)
 {
     fake_exchange_header(x, "Content-Type", type);
     fake_exchange_of(x)->status = status;
-    buf_add(&fake_exchange_of(x)->body, body);
+    buf_add(&fake_exchange_of(x)->body, body->bytes);
+    fake_exchange_of(x)->shared = body;
     fake_exchange_of(x)->ended = true;
 }
 
@@ -45,10 +47,11 @@ static inline void fake_exchange_start(struct inbound_exchange *x, int status, s
     fake_exchange_of(x)->streaming = true;
 }
 
-static inline void fake_exchange_chunk(struct inbound_exchange *x, struct str bytes)
+static inline void fake_exchange_chunk(struct inbound_exchange *x, struct shared_bytes *bytes)
 {
     CHECK(!fake_exchange_of(x)->ended);
-    buf_add(&fake_exchange_of(x)->body, bytes);
+    buf_add(&fake_exchange_of(x)->body, bytes->bytes);
+    fake_exchange_of(x)->shared = bytes;
 }
 
 static inline void fake_exchange_end(struct inbound_exchange *x)

@@ -23,13 +23,13 @@ static void fake_exchange_header(struct inbound_exchange *x UNUSED, const char *
 }
 
 static void fake_exchange_reply(struct inbound_exchange *x, int status, struct str type,
-                                struct str body)
+                                struct shared_bytes *body)
 {
     struct fake_exchange *f = CONTAINER_OF(x, struct fake_exchange, door);
     CHECK_EQ(f->status, 0); /* once */
     CHECK_STR(type, f->text ? "text/plain; charset=utf-8" : "application/json");
     f->status = status;
-    buf_add(&f->body, body);
+    buf_add(&f->body, body->bytes);
 }
 
 static const struct inbound_ops fake_exchange_ops = { .set_header = fake_exchange_header,

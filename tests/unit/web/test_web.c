@@ -248,9 +248,81 @@ TEST(web_surveys_a_large_fleet_in_slices)
     run_for(&f, SECONDS(1));
     CHECK(x.ended);
     CHECK(!gone.ended);
-    CHECK_EQ(f.reported, 3 * FLEET_DOCUMENT_SLICE + 10 + 2);
+    CHECK_EQ(f.reported, 2 * FLEET_DOCUMENT_SLICE + 10 + 2);
     send_request(web_handle, f.web, &gone, "GET", "/api/v1/status");
     CHECK(!gone.ended); /* ends with the server */
+}
+
+/* Whoever asks while a document is being made gets the next one, with what has changed since. */
+TEST(web_makes_one_document_for_all_who_wait_for_it)
+{
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    struct fake_exchange first = { 0 };
+    struct fake_exchange info[3] = { 0 };
+    struct fake_exchange status = { 0 };
+    f.repeat = FLEET_DOCUMENT_SLICE;
+    send_request(web_handle, f.web, &first, "GET", "/api/v1/info");
+    f.n = 3;
+    f.nodes[2] = (struct web_node){ .name = STR("came"), .state = STR("operational") };
+    send_request(web_handle, f.web, &info[0], "GET", "/api/v1/info");
+    send_request(web_handle, f.web, &status, "GET", "/api/v1/status");
+    send_request(web_handle, f.web, &info[1], "GET", "/api/v1/info");
+    send_request(web_handle, f.web, &info[2], "GET", "/api/v1/info");
+    info[2].door.on_close(info[2].door.on_close_ctx);
+    run_for(&f, SECONDS(1));
+    CHECK(first.ended && status.ended && info[0].ended && info[1].ended && !info[2].ended);
+    CHECK(!str_contains(buf_str(&first.body), STR("came")));
+    CHECK(str_contains(buf_str(&info[0].body), STR("came")));
+    CHECK(info[0].shared == info[1].shared);
+    CHECK_EQ(f.reported, 3 * FLEET_DOCUMENT_SLICE + 2 + 3 + 3);
+    fake_exchange_done(&first);
+    fake_exchange_done(&info[0]);
+    fake_exchange_done(&info[1]);
+    fake_exchange_done(&status);
+}
+
+TEST(web_leaves_a_document_that_nobody_waits_for)
+{
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    struct fake_exchange gone = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange next = { 0 };
+    f.repeat = FLEET_DOCUMENT_SLICE;
+    send_request(web_handle, f.web, &gone, "GET", "/api/v1/info");
+    send_request(web_handle, f.web, &next, "GET", "/api/v1/status");
+    gone.door.on_close(gone.door.on_close_ctx);
+    run_for(&f, SECONDS(1));
+    CHECK(next.ended && !gone.ended);
+    CHECK_EQ(f.reported, 2 * FLEET_DOCUMENT_SLICE + 2);
+}
+
+TEST(web_streams_share_their_snapshot_and_what_changes)
+{
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange one = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange two = { 0 };
+    send_request(web_handle, f.web, &one, "GET", "/api/v1/events");
+    uint32_t visited = f.visited;
+    send_request(web_handle, f.web, &two, "GET", "/api/v1/events");
+    CHECK(one.shared == two.shared);
+    CHECK_EQ(f.visited, visited); /* nothing was put together again */
+    CHECK(str_eq(buf_str(&one.body), buf_str(&two.body)));
+    f.version++;
+    f.nodes[1].ready = true;
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange three = { 0 };
+    send_request(web_handle, f.web, &three, "GET", "/api/v1/events");
+    CHECK(one.shared == two.shared && three.shared != one.shared);
+    CHECK(str_contains(buf_str(&two.body), STR("event: delta")));
+    CHECK(!str_contains(buf_str(&three.body), STR("event: delta")));
 }
 
 TEST(web_info_of_nothing_is_an_empty_list)

@@ -30,10 +30,10 @@ static void fake_exchange_header(struct inbound_exchange *x, const char *name, s
 }
 
 static void fake_exchange_reply(struct inbound_exchange *x, int status, struct str type UNUSED,
-                                struct str body)
+                                struct shared_bytes *body)
 {
     fake_exchange_of(x)->status = status;
-    buf_add(&fake_exchange_of(x)->body, body);
+    buf_add(&fake_exchange_of(x)->body, body->bytes);
     fake_exchange_of(x)->ended = true;
 }
 
@@ -42,9 +42,9 @@ static void fake_exchange_start(struct inbound_exchange *x, int status, struct s
     fake_exchange_of(x)->status = status;
 }
 
-static void fake_exchange_chunk(struct inbound_exchange *x, struct str bytes)
+static void fake_exchange_chunk(struct inbound_exchange *x, struct shared_bytes *bytes)
 {
-    buf_add(&fake_exchange_of(x)->body, bytes);
+    buf_add(&fake_exchange_of(x)->body, bytes->bytes);
 }
 
 static void fake_exchange_end(struct inbound_exchange *x)
