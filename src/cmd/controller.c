@@ -225,7 +225,7 @@ static void controller_app_start_leader_proxy(struct controller_app *app)
 {
     uint32_t port = app->flags->leader_port;
     app->leader_proxy_outbound = host_outbound_new(
-        app->daemon.loop, &(struct host_outbound_config){ .calls_max = LEADER_PROXY_CALLS_MAX,
+        app->daemon.loop, &(struct host_outbound_config){ .calls_max = LEADER_PROXY_FETCHES_MAX,
                                                           .connect_max = LEADER_PROXY_TIMEOUT });
     app->proxy = leader_proxy_new(
         app->daemon.loop, &(struct leader_proxy_config){

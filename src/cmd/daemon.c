@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #define NAMESPACE_FILE STR("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-#define SERVE_GRACE SECONDS(5)  /* for answers under way when the servers end */
-#define HOSTNAME_BYTES_MAX 256u /* POSIX allows 255 */
+#define SERVE_GRACE SECONDS(5)               /* for answers under way when the servers end */
+#define DAEMON_BODY_BYTES_MAX ((size_t)4096) /* nobody reads the body of a request to us */
+#define HOSTNAME_BYTES_MAX 256u              /* POSIX allows 255 */
 
 void daemon_init(struct daemon *p, const struct daemon_flags *flags, struct arena *memory)
 {
@@ -235,7 +236,9 @@ int daemon_serve_web(struct daemon *p, inbound_handler handler, void *ctx, const
     if (!daemon_serves_web(p)) {
         return 0;
     }
-    const struct http_server_config config = { .listen = p->flags->metrics_addr, .gzip = true };
+    const struct http_server_config config = { .listen = p->flags->metrics_addr,
+                                               .body_bytes_max = DAEMON_BODY_BYTES_MAX,
+                                               .gzip = true };
     p->web_server = http_server_new(p->loop, &config, handler, ctx, err);
     if (p->web_server == NULL) {
         return err_wrap(err, "--metrics-addr");
@@ -249,7 +252,8 @@ int daemon_serve_health(struct daemon *p, struct health *health, struct err *err
     if (address_is_off(p->flags->health_addr)) {
         return 0;
     }
-    const struct http_server_config config = { .listen = p->flags->health_addr };
+    const struct http_server_config config = { .listen = p->flags->health_addr,
+                                               .body_bytes_max = DAEMON_BODY_BYTES_MAX };
     p->health_server = http_server_new(p->loop, &config, health_handle, health, err);
     if (p->health_server == NULL) {
         return err_wrap(err, "--health-addr");

@@ -28,8 +28,11 @@
 #define HTTP_YIELD_AGE                                                                             \
     MSECONDS(10) /* the loop has read by then what came right behind a connection */
 #define HTTP_REQUEST_COST                                                                          \
-    32u                  /* bytes of memory for one of a request: evhttp keeps a header line of    \
-                          * four bytes in 130 */
+    32u /* bytes of memory for one of a request: evhttp keeps a header line of                     \
+         * four bytes in 130 */
+/* What the kernel keeps for a peer that does not read: its memory is counted like ours in a pod,
+ * but nobody shares it, and nobody limits the sum. */
+#define HTTP_UNSENT_BYTES_MAX (64 * 1024)
 #define HTTP_PEER_MAX 65 /* a common name has at most 64 characters (X.520), and its NUL */
 
 /* In the order in which they yield to new connections. */
@@ -331,7 +334,10 @@ static void http_attach(evutil_socket_t none UNUSED, short what UNUSED, void *ct
     evhttp_connection_set_closecb(conn->evcon, http_on_close, conn);
 
     int on = 1;
-    (void)setsockopt(bufferevent_getfd(conn->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    int unsent = HTTP_UNSENT_BYTES_MAX;
+    evutil_socket_t fd = bufferevent_getfd(conn->bev);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     struct timeval stall = { .tv_sec = (time_t)(s->config.stall_time_max / 1000000),
                              .tv_usec = (suseconds_t)(s->config.stall_time_max % 1000000) };
     (void)bufferevent_set_timeouts(conn->bev, NULL, &stall);

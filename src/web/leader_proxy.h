@@ -19,6 +19,8 @@
 #define LEADER_PROXY_REPLY_MAX ((size_t)64 * 1024 * 1024) /* /api/v1/info of 20,000 nodes */
 #define LEADER_PROXY_HEADER "X-Drydock-Relayed"
 #define LEADER_PROXY_CALLS_MAX 64u /* at a time; browsers and scripts of one replica */
+#define LEADER_PROXY_FETCHES_MAX                                                                   \
+    8u /* of them with the leader; each may hold a document that is then shared with nobody */
 
 struct leader_proxy_config {
     struct api *api;           /* borrowed */
