@@ -27,6 +27,8 @@ struct bridge_flags {
     struct str watch_filter;
     struct str shard;
     bool allow_insecure;
+    bool allow_proxy;
+    bool allow_local;
     struct str workload_rbac;
     bool cluster_metrics;
 };
@@ -69,6 +71,10 @@ static const struct option bridge_options[] = {
       NULL, "false", NULL, "only when the node is cordoned and drained" },
     { "allow-insecure-kubeconfig", OPTION_BOOL, OPTION(struct bridge_flags, allow_insecure), NULL,
       "false", NULL, "also reach workload clusters that do not prove who they are" },
+    { "allow-kubeconfig-proxy", OPTION_BOOL, OPTION(struct bridge_flags, allow_proxy), NULL,
+      "false", NULL, "also go through the proxy-url of a workload cluster's kubeconfig" },
+    { "allow-local-servers", OPTION_BOOL, OPTION(struct bridge_flags, allow_local), NULL, "false",
+      NULL, "also reach workload clusters at loopback and link-local addresses" },
     { "workload-rbac", OPTION_CHOICE, OPTION(struct bridge_flags, workload_rbac), "MODE",
       "kubeconfig", "kubeconfig|manage",
       "work as the kubeconfig's user, or with an account made there and its tokens" },
@@ -191,7 +197,9 @@ static int bridge_app_start(struct bridge_app *app, struct err *err)
         return r;
     }
     app->dialer = host_dialer_new(
-        p->loop, &(struct host_dialer_config){ .allow_insecure = flags->allow_insecure });
+        p->loop, &(struct host_dialer_config){ .allow_insecure = flags->allow_insecure,
+                                               .allow_proxy = flags->allow_proxy,
+                                               .allow_local = flags->allow_local });
     app->bridge =
         bridge_new(p->loop, p->api, &p->log, &p->metrics,
                    &(struct bridge_config){

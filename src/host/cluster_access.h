@@ -48,6 +48,8 @@ struct cluster_access {
     uint32_t impersonate_groups_n;
     struct access_exec exec;
     struct str proxy_url; /* empty = none: the environment has been asked already */
+    bool refuse_local;    /* connect to no address of this machine or its link, whatever names
+                           * resolve to; see local_address.h */
     struct str ns;        /* the context's namespace; empty = none given */
     bool in_cluster;      /* by service account */
 };

@@ -1,11 +1,14 @@
 #include "host/curl_endpoint.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 #include <sys/socket.h>
+
+#include "host/local_address.h"
 
 /* The dead-peer rule: a quiet connection is probed after 30 s and given up 45 s later; data that
  * nobody acknowledges is given up in the same time. */
@@ -196,6 +199,29 @@ static int curl_on_sockopt(void *ctx UNUSED, curl_socket_t fd, curlsocktype purp
     return CURL_SOCKOPT_OK;
 }
 
+/* A UNIX socket has no place in any URL of ours. With an endpoint that refuses local addresses this
+ * is where they are found, whatever the name resolved to. */
+static curl_socket_t curl_on_open_socket(void *ctx, curlsocktype purpose UNUSED,
+                                         struct curl_sockaddr *to)
+{
+    struct curl_endpoint *e = ctx;
+    if (to->family != AF_INET && to->family != AF_INET6) {
+        return CURL_SOCKET_BAD;
+    }
+    if (e != NULL && e->access->refuse_local && local_address_is(&to->addr)) {
+        int r = getnameinfo(&to->addr, to->addrlen, e->refused, sizeof(e->refused), NULL, 0,
+                            NI_NUMERICHOST);
+        if (r != 0) {
+            (void)snprintf(e->refused, sizeof(e->refused), "unknown");
+        }
+        return CURL_SOCKET_BAD;
+    }
+    if (e != NULL) {
+        e->refused[0] = '\0'; /* the name has another address, too */
+    }
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
 static struct curl_blob blob_of(struct str s)
 {
     return (
@@ -216,16 +242,19 @@ void curl_endpoint_prepare_any(CURL *easy)
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, yes);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "drydock/" DRYDOCK_VERSION);
     (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)CURL_ENDPOINT_UPLOAD_BUFFER);
+    (void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, curl_on_open_socket);
+    (void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, NULL);
     (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, curl_on_sockopt);
     (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 }
 
-void curl_endpoint_prepare(const struct curl_endpoint *e, CURL *easy)
+void curl_endpoint_prepare(struct curl_endpoint *e, CURL *easy)
 {
     const struct cluster_access *access = e->access;
     const long no = 0;
     const long yes = 1;
     curl_endpoint_prepare_any(easy);
+    (void)curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, e);
     (void)curl_easy_setopt(easy, CURLOPT_PROXY, access->proxy_url.n > 0 ? access->proxy_url.p : "");
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* decided already */
     if (e->connect_to.data != NULL) {
@@ -315,9 +344,16 @@ int curl_endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct 
     return -(int)err->code;
 }
 
-int curl_endpoint_error(const struct curl_endpoint *e, CURL *easy, CURLcode code,
-                        const char *detail, struct err *err)
+int curl_endpoint_error(struct curl_endpoint *e, CURL *easy, CURLcode code, const char *detail,
+                        struct err *err)
 {
-    (void)curl_endpoint_explain(easy, code, detail, err); /* the code is what is wanted */
+    if (code == CURLE_COULDNT_CONNECT && e->refused[0] != '\0') {
+        (void)err_set(err, ERR_DENIED,
+                      "address %s is a loopback or link-local address, which is not allowed here",
+                      e->refused);
+        e->refused[0] = '\0';
+    } else {
+        (void)curl_endpoint_explain(easy, code, detail, err); /* the code is what is wanted */
+    }
     return err_wrap(err, "server '" STR_FMT "'", STR_ARG(e->access->server));
 }

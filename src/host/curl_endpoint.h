@@ -20,6 +20,7 @@ struct curl_endpoint {
     struct str host_header;              /* "Host: …" when the URL holds another name */
     struct curl_slist connect_to;        /* data NULL = none */
     bool tls;
+    char refused[48]; /* the address that libcurl was not allowed to connect to; empty = none */
 };
 
 NODISCARD
@@ -30,12 +31,12 @@ void curl_endpoint_done(struct curl_endpoint *e);
 /* Sets what all requests to anybody share. */
 void curl_endpoint_prepare_any(CURL *easy);
 /* Sets what all requests to this server share. */
-void curl_endpoint_prepare(const struct curl_endpoint *e, CURL *easy);
+void curl_endpoint_prepare(struct curl_endpoint *e, CURL *easy);
 
 /* A sentence about a transfer that failed, with the server's name in front. `detail` is libcurl's
  * error buffer. */
-int curl_endpoint_error(const struct curl_endpoint *e, CURL *easy, CURLcode code,
-                        const char *detail, struct err *err);
+int curl_endpoint_error(struct curl_endpoint *e, CURL *easy, CURLcode code, const char *detail,
+                        struct err *err);
 
 /* The same without the name. */
 int curl_endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct err *err);

@@ -33,6 +33,8 @@ static struct api *dial_open(struct host_dialer *d, const struct dialer_spec *sp
         .env = d->config.env,
         .foreign = true,
         .allow_insecure = d->config.allow_insecure,
+        .allow_proxy = d->config.allow_proxy,
+        .allow_local = d->config.allow_local,
         .token = spec->token,
     };
     const struct kubeconfig_text text = { .path = spec->name, .text = spec->kubeconfig };

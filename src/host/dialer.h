@@ -1,12 +1,13 @@
 /*
  * dialer: the door to clusters that are found at run time, on kubeconfig and transport.
  *
- * Taken from a kubeconfig are server, tls-server-name, certificate-authority-data, proxy-url,
+ * Taken from a kubeconfig are server, tls-server-name, certificate-authority-data,
  * client-certificate-data with client-key-data, token, username with password, and whom to
  * impersonate. Refused with a sentence is what names a file or a program of this machine, and,
- * unless it is allowed, a server that does not prove who it is. Without a proxy-url the proxy is
- * that of HTTPS_PROXY and NO_PROXY, as everywhere in this program and in kubectl; it is spoken to
- * without TLS, or by SOCKS.
+ * unless it is allowed, a server that does not prove who it is, a proxy-url, and a server at an
+ * address of this machine or its link, also one that a name resolves to. The proxy is that of
+ * HTTPS_PROXY and NO_PROXY, as everywhere in this program and in kubectl; it is spoken to without
+ * TLS, or by SOCKS, and it resolves the server's name itself.
  *
  * What was read from the text is wiped before dial returns, all but what every new connection
  * needs: the private key in its binary form, and a token or a password in the header that is sent
@@ -33,6 +34,8 @@ struct loop;
 
 struct host_dialer_config {
     bool allow_insecure;    /* insecure-skip-tls-verify, and servers without TLS */
+    bool allow_proxy;       /* proxy-url of a kubeconfig */
+    bool allow_local;       /* servers at loopback and link-local addresses */
     const char *const *env; /* "NAME=value", …, NULL; NULL = the process's own */
 };
 

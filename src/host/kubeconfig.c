@@ -8,6 +8,7 @@
 #include "format/json_writer.h"
 #include "format/yaml.h"
 #include "host/file.h"
+#include "host/local_address.h"
 #include "host/proxy.h"
 
 struct config {
@@ -300,6 +301,69 @@ static int refuse_insecure(const struct reader *r, const struct entry *e,
     return complain(e->config, e->value, err);
 }
 
+/* The host of a URL, without brackets and port. */
+static struct str url_host(struct str url)
+{
+    struct str scheme;
+    struct str rest;
+    struct str host;
+    if (!str_cut(url, STR("://"), &scheme, &rest)) {
+        rest = url;
+    }
+    size_t end = 0;
+    while (end < rest.n && memchr("/?#\\", rest.p[end], 4) == NULL) {
+        end++;
+    }
+    rest = str_sub(rest, 0, end);
+    size_t user_end = str_rfind_char(rest, '@');
+    rest = user_end == SIZE_MAX ? rest : str_sub(rest, user_end + 1, SIZE_MAX);
+    struct str port;
+    if (str_cut_prefix(rest, STR("["), &rest)) {
+        (void)str_cut(rest, STR("]"), &host, &port); /* without ']' it is all host */
+    } else {
+        (void)str_cut(rest, STR(":"), &host, &port); /* without a port it is all host */
+    }
+    return host;
+}
+
+/* A stranger's server or proxy must not be a service of this machine: such services trust whoever
+ * comes from here. What a name resolves to is checked when the connection is made. */
+static int refuse_local(const struct reader *r, const struct entry *e, const char *key,
+                        struct str url, struct err *err)
+{
+    if (!r->source->foreign || r->source->allow_local || !local_address_host(url_host(url))) {
+        return 0;
+    }
+    (void)err_set(err, ERR_DENIED,
+                  "cluster '" STR_FMT "': %s: host '" STR_FMT
+                  "' is a loopback or link-local address, which is not allowed here",
+                  STR_ARG(e->name), key, STR_ARG(str_sub(url_host(url), 0, 200)));
+    return complain(e->config, jval_get(e->value, str_from(key)), err);
+}
+
+static int read_proxy(const struct reader *r, const struct entry *e, struct str proxy,
+                      struct cluster_access *a, struct err *err)
+{
+    const struct jval *v = jval_get(e->value, STR("proxy-url"));
+    /* The environment is the operator's own: its proxy may be a sidecar at loopback. */
+    a->refuse_local = r->source->foreign && !r->source->allow_local;
+    if (proxy.n == 0) {
+        a->proxy_url = proxy_choose(a->server, source_env, (void *)(uintptr_t)r->source, r->out);
+        a->refuse_local = a->refuse_local && a->proxy_url.n == 0;
+        return 0;
+    }
+    if (r->source->foreign && !r->source->allow_proxy) {
+        (void)err_set(err, ERR_DENIED, "cluster '" STR_FMT "': proxy-url: is not allowed here",
+                      STR_ARG(e->name));
+        return complain(e->config, v, err);
+    }
+    if (proxy_url(proxy, r->out, &a->proxy_url, err) < 0) {
+        (void)err_wrap(err, "cluster '" STR_FMT "': proxy-url", STR_ARG(e->name));
+        return complain(e->config, v, err);
+    }
+    return refuse_local(r, e, "proxy-url", a->proxy_url, err);
+}
+
 static int read_cluster(const struct reader *r, const struct entry *e, struct cluster_access *a,
                         struct err *err)
 {
@@ -318,6 +382,7 @@ static int read_cluster(const struct reader *r, const struct entry *e, struct cl
         return complain(e->config, e->value, err);
     }
     rc = refuse_insecure(r, e, a, err);
+    rc = rc < 0 ? rc : refuse_local(r, e, "server", a->server, err);
     if (rc < 0) {
         return rc;
     }
@@ -328,15 +393,7 @@ static int read_cluster(const struct reader *r, const struct entry *e, struct cl
                       STR_ARG(e->name));
         return complain(e->config, e->value, err);
     }
-    if (proxy.n == 0) {
-        a->proxy_url = proxy_choose(a->server, source_env, (void *)(uintptr_t)r->source, r->out);
-        return 0;
-    }
-    if (proxy_url(proxy, r->out, &a->proxy_url, err) < 0) {
-        (void)err_wrap(err, "cluster '" STR_FMT "': proxy-url", STR_ARG(e->name));
-        return complain(e->config, jval_get(e->value, STR("proxy-url")), err);
-    }
-    return 0;
+    return read_proxy(r, e, proxy, a, err);
 }
 
 /* The plugin's own configuration hangs at the cluster. */

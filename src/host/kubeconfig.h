@@ -22,11 +22,13 @@ struct kubeconfig_source {
     struct str service_account_dir; /* empty = KUBECONFIG_SERVICE_ACCOUNT */
     bool no_files; /* a file that is named inside the configuration is an error: for fuzzing */
     /* A stranger wrote the text: what names a file or a program of this machine is an error, so are
-     * anchors, aliases and merges, and a server that need not prove who it is, unless that is
-     * allowed. */
+     * anchors, aliases and merges. A server that need not prove who it is, a proxy, and a server
+     * on this machine or its link (local_address.h) are errors unless they are allowed. */
     bool foreign;
-    bool allow_insecure; /* with `foreign` */
-    struct str token;    /* used instead of the context's user; empty = the context's user */
+    bool allow_insecure; /* with `foreign`, as the next two */
+    bool allow_proxy;    /* proxy-url; that of the environment always counts */
+    bool allow_local;
+    struct str token; /* used instead of the context's user; empty = the context's user */
 };
 
 /* One file's content. */

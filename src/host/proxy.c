@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 
+#define PROXY_SHOWN_MAX 200u /* bytes of a wrong URL in a message */
+
 struct ip {
     int family; /* 0 = no address */
     unsigned char bytes[16];
@@ -158,8 +160,24 @@ struct str proxy_choose(struct str server, proxy_env env, void *ctx, struct aren
     return proxy_url(proxy, out, &url, &ignored) == 0 ? url : arena_str(out, proxy);
 }
 
+/* HOST[:PORT], perhaps with USER:PASSWORD@ before it and one '/' behind it. To libcurl the path of
+ * a SOCKS proxy at localhost is the name of a UNIX socket, so a path is never handed on. */
+static bool proxy_authority(struct str rest, struct str *ret)
+{
+    (void)str_cut_suffix(rest, STR("/"), &rest); /* Go and curl users write it; it says nothing */
+    for (size_t i = 0; i < rest.n; i++) {
+        unsigned char c = (unsigned char)rest.p[i];
+        if (c <= ' ' || c == 0x7f || c == '/' || c == '\\' || c == '?' || c == '#') {
+            return false;
+        }
+    }
+    *ret = rest;
+    return rest.n > 0;
+}
+
 int proxy_url(struct str url, struct arena *out, struct str *ret, struct err *err)
 {
+    struct str whole = url;
     static const struct {
         struct str go;
         struct str curl;
@@ -169,17 +187,23 @@ int proxy_url(struct str url, struct arena *out, struct str *ret, struct err *er
         { STR_INIT("socks5://"), STR_INIT("socks5h://") },
         { STR_INIT("socks5h://"), STR_INIT("socks5h://") },
     };
-    for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
-        struct str rest;
-        if (str_cut_prefix(url, schemes[i].go, &rest) && rest.n > 0) {
-            *ret = arena_concat(out, schemes[i].curl, rest);
-            return 0;
+    struct str rest;
+    struct str authority;
+    struct str scheme = str_find(url, STR("://")) == SIZE_MAX ? STR("http://") : STR_NONE;
+    for (size_t i = 0; i < ARRAY_LEN(schemes) && scheme.n == 0; i++) {
+        if (str_cut_prefix(url, schemes[i].go, &rest)) {
+            scheme = schemes[i].curl;
+            url = rest;
         }
     }
-    if (str_find(url, STR("://")) == SIZE_MAX && url.n > 0) {
-        *ret = arena_concat(out, STR("http://"), url);
+    if (scheme.n > 0 && proxy_authority(url, &authority)) {
+        *ret = arena_concat(out, scheme, authority);
         return 0;
     }
-    return err_set(err, ERR_INVALID, "found '" STR_FMT "', want http://…, https://… or socks5://…",
-                   STR_ARG(url));
+    size_t user_end = str_rfind_char(whole, '@'); /* before it may be a password */
+    struct str shown = user_end == SIZE_MAX ? whole : str_sub(whole, user_end, SIZE_MAX);
+    return err_set(err, ERR_INVALID,
+                   "found '%s" STR_FMT "', want http://HOST:PORT, https://HOST:PORT or "
+                   "socks5://HOST:PORT, without a path",
+                   user_end == SIZE_MAX ? "" : "…", STR_ARG(str_sub(shown, 0, PROXY_SHOWN_MAX)));
 }

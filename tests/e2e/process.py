@@ -216,6 +216,7 @@ class Controller(Service):
 
 
 class Bridge(Service):
-    """`drydock bridge`."""
+    """`drydock bridge`; all servers of the suites are at loopback."""
 
     command = "bridge"
+    always = ("--allow-local-servers",)

@@ -126,6 +126,35 @@ def test_a_certificate_that_nobody_checks_where_that_is_wanted(bridge_env, alone
     assert auth_proxy.count() > 0
 
 
+def trouble(bridge, cluster):
+    """What is wrong with the connection to a Cluster, as /api/v1/links has it; empty: nothing, or it is not there."""
+    status, _, body = bridge.get("/api/v1/links")
+    assert status == 200
+    return next((link.get("trouble", "") for link in json.loads(body)["links"] if link["cluster"] == cluster.name), "")
+
+
+def test_servers_of_this_machine_only_where_that_is_wanted(bridge_env, alone):
+    auth_proxy = bridge_env.auth_proxy()
+    bridge, cluster = alone("--allow-local-servers=false", cluster=auth_proxy.kubeconfig())
+    pair = bridge_env.pair(cluster, wait=False)
+    bridge_env.management.name_node(pair.machine, pair.node)
+    wait_for(lambda: "server: host '127.0.0.1' is a loopback or link-local address" in trouble(bridge, cluster), "it is refused")
+    assert auth_proxy.count() == 0
+    assert "which is not allowed here" in bridge.log()
+
+
+def test_a_proxy_of_the_kubeconfig_only_where_that_is_wanted(bridge_env, alone):
+    auth_proxy = bridge_env.auth_proxy()
+    config = yaml.safe_load(auth_proxy.kubeconfig())
+    config["clusters"][0]["cluster"]["proxy-url"] = "socks5://localhost/run/docker.sock"
+    for flags, says in (((), "proxy-url: is not allowed here"), (("--allow-kubeconfig-proxy",), "without a path")):
+        bridge, cluster = alone(*flags, cluster=yaml.safe_dump(config))
+        pair = bridge_env.pair(cluster, wait=False)
+        bridge_env.management.name_node(pair.machine, pair.node)
+        wait_for(lambda b=bridge, c=cluster, s=says: s in trouble(b, c), "it is refused")
+        bridge.stop()
+
+
 @pytest.mark.parametrize("flag, off", [("--metal3-require-enabled=false", True), ("--metal3-require-enabled=true", False)])
 def test_hosts_as_the_original_had_them(bridge_env, alone, flag, off):
     """B10 to the letter: whoever's label says approved."""
@@ -303,6 +332,7 @@ def test_help_names_every_flag():
         "--enable-metal3-maintenance", "--hook-mode", "--on-missing-node", "--unreachable-timeout", "--deletion-hold",
         "--strict-legacy-approval", "--refuse-forged-approval", "--namespace", "--watch-filter", "--shard",
         "--metal3-require-enabled", "--metal3-require-drained", "--workload-rbac", "--allow-insecure-kubeconfig",
+        "--allow-kubeconfig-proxy", "--allow-local-servers",
         "--per-cluster-metrics", "--clock-skew-tolerance", "--zap-devel", "--zap-encoder", "--zap-log-level",
         "--zap-stacktrace-level", "--zap-time-encoding"}
 

@@ -1,5 +1,10 @@
 #include "host/curl_endpoint.h"
 
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include "base/buf.h"
 #include "host/transport.h"
 #include "tests/check.h"
@@ -104,6 +109,51 @@ TEST(curl_endpoint_trusts_the_given_authority)
     ask_once(&s);
     CHECK_STR(s.said, "");
     CHECK_EQ(s.status, 200);
+    story_end(&s);
+}
+
+/* Names are resolved by libcurl, so only the address that it connects to tells. */
+TEST(curl_endpoint_connects_to_no_local_address_that_a_name_resolves_to)
+{
+    struct story s;
+    story_begin(&s, &good, false);
+    s.access.refuse_local = true;
+    static const char *const hosts[] = { "127.0.0.1", "localhost", "127.1" };
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        check_case((int64_t)i);
+        s.access.server =
+            arena_printf(&s.memory, "https://%s:%u", hosts[i], byte_server_port(s.byte_server));
+        ask_once(&s);
+        CHECK_EQ(s.status, 0);
+        CHECK(str_ends(str_from(s.said), STR(" is a loopback or link-local address, which is not "
+                                             "allowed here")));
+        CHECK(str_contains(str_from(s.said), STR("': address ")));
+    }
+    check_case(-1);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 0);
+    story_end(&s);
+}
+
+/* Whoever set the proxy: libcurl would connect to the UNIX socket that the path names. */
+TEST(curl_endpoint_connects_to_no_unix_socket)
+{
+    struct story s;
+    story_begin(&s, &good, false);
+    char path[] = "/tmp/endpoint-XXXXXX";
+    CHECK(mkdtemp(path) != NULL);
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    (void)snprintf(name.sun_path, sizeof(name.sun_path), "%s/s", path);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    CHECK_EQ(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
+    CHECK_EQ(listen(listener, 1), 0);
+    s.access.proxy_url = arena_printf(&s.memory, "socks5h://localhost%s", name.sun_path);
+    ask_once(&s);
+    CHECK_EQ(s.status, 0);
+    CHECK(str_contains(str_from(s.said), STR("cannot connect")));
+    CHECK(accept(listener, NULL, NULL) < 0);
+    (void)close(listener);
+    (void)unlink(name.sun_path);
+    (void)rmdir(path);
     story_end(&s);
 }
 

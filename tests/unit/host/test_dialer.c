@@ -55,6 +55,7 @@ static void story_begin(struct story *s, const struct host_dialer_config *config
     *s = (struct story){ .loop = host_loop_new() };
     struct host_dialer_config own = *config;
     own.env = own.env != NULL ? own.env : no_env;
+    own.allow_local = true; /* all servers of the tests are at loopback */
     s->dialer = host_dialer_new(s->loop, &own);
     const struct cert_spec authority = { .name = "ca", .authority = true };
     const struct cert_spec names[] = { { .name = "a", .san = "IP:127.0.0.1" },
@@ -218,8 +219,20 @@ static const struct {
     { "'server':'file:///etc/passwd'", "'token':'t'",
       "cluster 'k': server 'file:///etc/passwd': want https://HOST[:PORT][/PATH]" },
     { "'server':'https://'", "", "server 'https://': want https://HOST[:PORT][/PATH]" },
-    { "'server':'https://a','proxy-url':'https://p:3128'", "",
-      "the proxy speaks TLS, want http:// or socks5://" },
+    { "'server':'https://a','proxy-url':'http://p:3128'", "",
+      "cluster 'k': proxy-url: is not allowed here" },
+    { "'server':'https://127.0.0.1:6443'", "",
+      "cluster 'k': server: host '127.0.0.1' is a loopback or link-local address, which is not "
+      "allowed here" },
+    { "'server':'https://u@[::ffff:127.0.0.1]:6443/x'", "",
+      "cluster 'k': server: host '::ffff:127.0.0.1' is a loopback or link-local address, which is "
+      "not allowed here" },
+    { "'server':'https://169.254.169.254'", "",
+      "cluster 'k': server: host '169.254.169.254' is a loopback or link-local address, which is "
+      "not allowed here" },
+    { "'server':'https://localhost'", "",
+      "cluster 'k': server: host 'localhost' is a loopback or link-local address, which is not "
+      "allowed here" },
     { "'server': &a 'https://a'", "",
       "found anchor 'a', want a text without anchors, aliases and merges" },
     { "'server':'https://a'", "'token':'a\\r\\nX-Evil: b'",
@@ -241,10 +254,17 @@ static struct str quoted(struct story *s, const char *text)
     return str_from(copy);
 }
 
+static void redial(struct story *s, const struct host_dialer_config *config)
+{
+    host_dialer_free(s->dialer);
+    s->dialer = host_dialer_new(s->loop, config);
+}
+
 TEST(dial_refuses_what_a_stranger_may_not_say)
 {
     struct story s;
     story_begin(&s, &(struct host_dialer_config){ 0 }, false);
+    redial(&s, &(struct host_dialer_config){ .env = no_env });
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         check_case((int64_t)i);
         struct str text = config(&s, quoted(&s, refused[i].cluster), quoted(&s, refused[i].user));
@@ -258,8 +278,53 @@ TEST(dial_refuses_what_a_stranger_may_not_say)
     CHECK(dial_with(&s, (struct str){ .p = big, .n = sizeof(big) }, STR_NONE) == NULL);
     CHECK_STR(s.err.msg, "kubeconfig 'ns/c1': has 131073 bytes, at most 131072");
     CHECK(dial_with(&s, STR("{"), STR_NONE) == NULL);
+    redial(&s, &(struct host_dialer_config){ .env = no_env, .allow_local = true });
     CHECK(dial_with(&s, config(&s, cluster_of(&s, 0, 0), STR_NONE), STR("a\nb")) == NULL);
     CHECK_STR(s.err.msg, "token: want one line of text");
+    story_end(&s);
+}
+
+TEST(dial_refuses_some_proxies_also_where_they_are_allowed)
+{
+    static const struct {
+        const char *url;
+        const char *says;
+    } rows[] = {
+        { "https://p:3128", "the proxy speaks TLS, want http:// or socks5://" },
+        { "socks5://localhost/run/docker.sock",
+          "cluster 'k': proxy-url: found 'socks5://localhost/run/docker.sock', want "
+          "http://HOST:PORT, https://HOST:PORT or socks5://HOST:PORT, without a path" },
+        { "http://127.0.0.1:3128", "cluster 'k': proxy-url: host '127.0.0.1' is a loopback or "
+                                   "link-local address, which is not allowed here" },
+    };
+    struct story s;
+    story_begin(&s, &(struct host_dialer_config){ 0 }, false);
+    redial(&s, &(struct host_dialer_config){ .env = no_env, .allow_proxy = true });
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        check_case((int64_t)i);
+        struct str cluster =
+            arena_printf(&s.memory, "\"server\":\"https://a\",\"proxy-url\":\"%s\"", rows[i].url);
+        CHECK(dial_with(&s, config(&s, cluster, STR_NONE), STR_NONE) == NULL);
+        CHECK(str_ends(str_from(s.err.msg), str_from(rows[i].says)));
+    }
+    check_case(-1);
+    story_end(&s);
+}
+
+/* A proxy of the environment is the operator's own, and often a sidecar. */
+TEST(dial_goes_through_a_proxy_of_the_environment_at_loopback)
+{
+    struct story s;
+    story_begin(&s, &(struct host_dialer_config){ 0 }, false);
+    struct byte_server *proxy = byte_server_new(s.loop, NULL, answer, &s);
+    const char *env[] = {
+        arena_printf(&s.memory, "HTTPS_PROXY=http://127.0.0.1:%u", byte_server_port(proxy)).p, NULL
+    };
+    redial(&s, &(struct host_dialer_config){ .env = env });
+    open_with(&s, STR("\"server\":\"https://server.invalid:6443\""), STR("\"token\":\"t\""));
+    ask(&s, "/");
+    CHECK_STR(buf_str(&s.asked), "CONNECT server.invalid:6443 [];");
+    byte_server_free(proxy);
     story_end(&s);
 }
 
@@ -407,8 +472,11 @@ TEST(dial_goes_through_the_proxy_of_the_text_or_of_the_environment)
         struct str url = arena_printf(&a, "http://127.0.0.1:%u", byte_server_port(proxy));
         const char *env[] = { arena_concat(&a, STR("HTTPS_PROXY="), url).p, NULL };
         host_dialer_free(s.dialer);
-        s.dialer =
-            host_dialer_new(s.loop, &(struct host_dialer_config){ .env = i == 0 ? no_env : env });
+        s.dialer = host_dialer_new(s.loop, &(struct host_dialer_config){
+                                               .env = i == 0 ? no_env : env,
+                                               .allow_proxy = true,
+                                               .allow_local = true,
+                                           });
         struct str cluster = STR("\"server\":\"https://server.invalid:6443\"");
         open_with(&s,
                   i == 0 ? arena_printf(&a, STR_FMT ",\"proxy-url\":\"" STR_FMT "\"",

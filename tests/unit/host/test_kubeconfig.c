@@ -189,8 +189,8 @@ static const struct {
       "server: "
       "https://a\n    proxy-url: 'gopher://b'",
       "x",
-      "': line 8: cluster 'k': proxy-url: found 'gopher://b', want http://…, https://… or "
-      "socks5://…" },
+      "': line 8: cluster 'k': proxy-url: found 'gopher://b', want http://HOST:PORT, "
+      "https://HOST:PORT or socks5://HOST:PORT, without a path" },
     { "contexts:\n- name: x\n  context: {cluster: k}\nclusters:\n- name: k\n  cluster:\n    "
       "server: "
       "https://a\n    certificate-authority-data: YQ==\n    insecure-skip-tls-verify: true",

@@ -87,5 +87,45 @@ TEST(proxy_url_knows_its_schemes)
     CHECK_EQ(proxy_url(STR("https://h"), &a, &url, &err), 0);
     CHECK_STR(url, "https://h");
     CHECK_EQ(proxy_url(STR("ftp://h"), &a, &url, &err), -ERR_INVALID);
-    CHECK_STR(err.msg, "found 'ftp://h', want http://…, https://… or socks5://…");
+    CHECK_STR(err.msg, "found 'ftp://h', want http://HOST:PORT, https://HOST:PORT or "
+                       "socks5://HOST:PORT, without a path");
+}
+
+/* libcurl connects "socks5h://localhost/run/x.sock" to the UNIX socket /run/x.sock. */
+TEST(proxy_url_takes_no_path)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    static const char *const wrong[] = {
+        "socks5://localhost/run/x.sock",
+        "socks5h://localhost/run/x.sock",
+        "http://localhost/x",
+        "http://h:1//",
+        "h/x",
+        "unix:/run/x.sock",
+        "http://h?x",
+        "http://h#x",
+        "http://h\\x",
+        "socks5://u:p@localhost/x",
+        "http://h x",
+        "http://",
+        "http:///",
+        "/run/x.sock",
+        "",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        check_case((int64_t)i);
+        struct err err = { 0 };
+        struct str url = STR_NONE;
+        CHECK_EQ(proxy_url(str_from(wrong[i]), &a, &url, &err), -ERR_INVALID);
+        CHECK_EQ(url.n, 0);
+        CHECK(!str_contains(str_from(err.msg), STR("u:p")));
+    }
+    check_case(-1);
+    struct err err = { 0 };
+    struct str url;
+    CHECK_EQ(proxy_url(STR("http://h:3128/"), &a, &url, &err), 0); /* as many write it */
+    CHECK_STR(url, "http://h:3128");
+    CHECK_EQ(proxy_url(STR("[::1]:3128"), &a, &url, &err), 0);
+    CHECK_STR(url, "http://[::1]:3128");
 }
