@@ -13,5 +13,11 @@
     1000000u /* each "<<" walks all anchors: files of people take some hundred steps */
 #define OBJECT_BYTES_MAX                                                                           \
     ((size_t)4 * 1024 * 1024) /* etcd refuses objects above 1.5 MiB; room for managed fields */
+/* What Kubernetes itself allows, in bytes. A server that sends more is none. */
+#define OBJECT_NAME_MAX 253u /* a DNS subdomain; a namespace is shorter */
+#define OBJECT_UID_MAX 128u  /* a UUID has 36 */
+#define LABEL_KEY_MAX 317u   /* a DNS subdomain, a slash and 63 signs; annotations have the same */
+#define LABEL_VALUE_MAX 63u
+#define ANNOTATIONS_BYTES_MAX ((size_t)256 * 1024)  /* all keys and values together */
 #define REPLY_BYTES_MAX ((size_t)48 * 1024 * 1024)  /* a page of 500 large nodes */
 #define REQUEST_BYTES_MAX ((size_t)3 * 1024 * 1024) /* kube-apiserver's own limit for a body */

@@ -16,5 +16,10 @@ usec_t ratelimit_ready_at(const struct ratelimit *b, usec_t now)
 
 void ratelimit_take(struct ratelimit *b, usec_t now)
 {
-    b->full_at = MAX(b->full_at, now) + ratelimit_step(b);
+    ratelimit_take_many(b, 1, now);
+}
+
+void ratelimit_take_many(struct ratelimit *b, uint32_t n, usec_t now)
+{
+    b->full_at = MAX(b->full_at, now) + (usec_t)n * ratelimit_step(b);
 }

@@ -17,3 +17,5 @@ struct ratelimit {
 usec_t ratelimit_ready_at(const struct ratelimit *b, usec_t now);
 /* Counts one event. An event that comes before its time makes all later ones wait longer. */
 void ratelimit_take(struct ratelimit *b, usec_t now);
+/* Counts so many; more than the burst at once are let through, and paid for afterwards. */
+void ratelimit_take_many(struct ratelimit *b, uint32_t n, usec_t now);

@@ -1,11 +1,10 @@
 #include "format/label_pack.h"
 
-#define LABELS_KEY_MAX 317u /* a domain name, a slash and 63 signs */
-#define LABELS_VALUE_MAX 63u
+#include "base/limits.h"
 
 static bool label_fits(struct str key, struct str value)
 {
-    return key.n > 0 && key.n <= LABELS_KEY_MAX && value.n <= LABELS_VALUE_MAX &&
+    return key.n > 0 && key.n <= LABEL_KEY_MAX && value.n <= LABEL_VALUE_MAX &&
            str_find_char(key, '=') == SIZE_MAX && str_find_char(key, '\n') == SIZE_MAX &&
            str_find_char(value, '\n') == SIZE_MAX;
 }

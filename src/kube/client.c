@@ -55,6 +55,21 @@ enum retry_verdict client_note_watch(struct client *c, const struct api_watch_ev
 /* Enough of a Status message to act on; a body may be a whole HTML page. */
 #define EXPLAIN_MAX 300
 
+int client_take_traffic(struct client *c, size_t bytes, struct err *err)
+{
+    usec_t now = loop_now(c->loop);
+    if (c->traffic == NULL) {
+        return 0;
+    }
+    if (ratelimit_ready_at(c->traffic, now) > now) {
+        return err_set(err, ERR_LIMIT, "the server sends more than %u KiB and then %u KiB a second",
+                       c->traffic->burst, c->traffic->rate);
+    }
+    size_t units = bytes / 1024 + 1;
+    ratelimit_take_many(c->traffic, (uint32_t)MIN(units, (size_t)UINT32_MAX), now);
+    return 0;
+}
+
 void client_explain(int status, struct str body, const struct err *cause, struct err *ret)
 {
     if (cause != NULL) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/ratelimit.h"
 #include "kube/server_clock.h"
 #include "base/mutation.h"
 #include "kube/retry.h"
@@ -22,6 +23,9 @@ struct client {
     MUTATIONS_FIELD;
     /* Writes in flight that somebody waits for; what is only told to people lets them go first. */
     uint32_t urgent;
+    /* What a server that is not trusted may send, in units of client_take_traffic; borrowed, and
+     * NULL for a server that is. */
+    struct ratelimit *traffic;
     /* Every answer, for metrics; may be NULL. Status 0 is no answer. */
     void (*on_reply)(void *ctx, enum api_verb verb, int status);
     void *ctx;
@@ -40,6 +44,11 @@ void client_note_as(struct client *c, enum api_verb verb, const struct api_reply
 /* The same for the beginning and the end of a watch; `opened`: its beginning was noted. */
 enum retry_verdict client_note_watch(struct client *c, const struct api_watch_event *event,
                                      bool opened);
+
+/* Counts an answer or an event against `traffic`: a unit for it, and one more for each KiB. Fails
+ * with ERR_LIMIT when more has come than is allowed. */
+NODISCARD
+int client_take_traffic(struct client *c, size_t bytes, struct err *err);
 
 /* "the server answered 403: nodes is forbidden": the message of a Status body, or the transport's.
  */

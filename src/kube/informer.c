@@ -90,6 +90,7 @@ void informer_init(struct informer *s, const struct informer_config *config)
     *s = (struct informer){ .config = *config };
     store_init(&s->store, config->kind, config->ctx, loop_random(loop));
     mutations_copy(&s->store, config->client);
+    s->store.bytes_max = config->bytes_max;
     s->store.on_change = config->on_change;
     s->store.on_gone = config->on_gone;
 }

@@ -11,6 +11,7 @@ struct informer_config {
     const struct store_kind *kind;
     struct str query;   /* "&labelSelector=…", or empty */
     bool metadata_only; /* the kind's projection needs nothing else */
+    size_t bytes_max;   /* as the store's; 0 = no limit */
     bool optional; /* its CRD may not be installed: then there are no objects, which is known */
     /* Whether an object is kept at all; NULL = every one. */
     bool (*wants)(void *ctx, const struct jval *object);

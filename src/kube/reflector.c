@@ -222,6 +222,11 @@ static void reflector_on_line(struct reflector *r, struct str line)
 {
     struct err err = { 0 };
     const struct jval *event = NULL;
+    if (client_take_traffic(r->client, line.n, &err) < 0) {
+        (void)err_wrap(&err, "watch of " STR_FMT, STR_ARG(r->config.path));
+        reflector_reject(r, &err);
+        return;
+    }
     if (line.n > OBJECT_BYTES_MAX) {
         (void)err_set(&err, ERR_LIMIT, "watch of " STR_FMT ": a line of %zu bytes, at most %zu",
                       STR_ARG(r->config.path), line.n, OBJECT_BYTES_MAX);
@@ -373,6 +378,10 @@ static int reflector_read_page(struct reflector *r, struct str body, uint64_t *r
     json_items_init(&split, body);
     while ((more = json_items_next(&split, &item, err)) > 0) {
         const struct jval *object = NULL;
+        int paid = client_take_traffic(r->client, item.n, err);
+        if (paid < 0) {
+            return paid;
+        }
         arena_reset(&r->line);
         if (item.n > OBJECT_BYTES_MAX) {
             return err_set(err, ERR_LIMIT, "an item of %zu bytes, at most %zu", item.n,
@@ -419,7 +428,8 @@ static void reflector_on_page(void *ctx, const struct api_reply *reply)
         return;
     }
     uint64_t version = 0;
-    int result = reflector_read_page(r, reply->body, &version, &err);
+    int result = client_take_traffic(r->client, 0, &err); /* its items are counted one by one */
+    result = result < 0 ? result : reflector_read_page(r, reply->body, &version, &err);
     arena_done(&r->line);
     if (result < 0) {
         (void)err_wrap(&err, "list " STR_FMT, STR_ARG(r->config.path));

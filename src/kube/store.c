@@ -1,6 +1,9 @@
 #include "kube/store.h"
 
 #include "base/alloc.h"
+#include "base/limits.h"
+
+#define STORE_MAP_BYTES 104u /* what the map takes for an item, apart from its copy of the name */
 
 void store_init(struct store *s, const struct store_kind *kind, void *ctx, uint64_t hash_key)
 {
@@ -18,9 +21,15 @@ static void store_unmark(struct store *s, struct store_item *item)
     }
 }
 
+static size_t store_item_bytes(const struct store_item *item)
+{
+    return sizeof(*item) + STORE_MAP_BYTES + 2 * (item->name.n + 1) + item->memory.total;
+}
+
 static void store_forget(struct store *s, struct store_item *item)
 {
     s->revision++;
+    s->bytes -= store_item_bytes(item);
     if (s->on_gone != NULL) {
         s->on_gone(s->ctx, item);
     }
@@ -86,6 +95,12 @@ uint64_t store_version(const struct jval *object)
     return str_to_u64(text, &version) ? version : 0;
 }
 
+static int store_too_long(const struct store *s, const char *what, size_t n, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "a %s with a %s of %zu bytes, at most %u", s->kind->name, what,
+                   n, OBJECT_NAME_MAX);
+}
+
 /* Name and version, or what is wrong with the object. */
 static int store_identify(struct store *s, const struct jval *object, struct str *ret_name,
                           uint64_t *ret_version, struct err *err)
@@ -93,6 +108,9 @@ static int store_identify(struct store *s, const struct jval *object, struct str
     struct str name = jval_str(jval_at(object, "metadata.name"));
     if (name.n == 0) {
         return err_set(err, ERR_PROTO, "a %s without a name", s->kind->name);
+    }
+    if (name.n > OBJECT_NAME_MAX) {
+        return store_too_long(s, "name", name.n, err);
     }
     uint64_t version = store_version(object);
     if (version == 0) {
@@ -102,8 +120,12 @@ static int store_identify(struct store *s, const struct jval *object, struct str
                        s->kind->name, STR_ARG(str_sub(name, 0, 64)), STR_ARG(str_sub(text, 0, 64)));
     }
     if (s->kind->namespaced) {
+        struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
+        if (namespace.n > OBJECT_NAME_MAX) {
+            return store_too_long(s, "namespace", namespace.n, err);
+        }
         buf_reset(&s->key);
-        buf_add(&s->key, jval_str(jval_at(object, "metadata.namespace")));
+        buf_add(&s->key, namespace);
         buf_add_char(&s->key, '/');
         buf_add(&s->key, name);
         name = buf_str(&s->key);
@@ -167,6 +189,7 @@ static int store_replace(struct store *s, struct store_item *item, const struct 
     void *old = item->object;
     item->object = projection;
     item->memory = memory;
+    s->bytes += memory.total - old_memory.total; /* unsigned, and right in the sum */
     item->version = version;
     item->shape = s->shape;
     s->revision += same ? 0 : 1;
@@ -198,6 +221,7 @@ static int store_add(struct store *s, struct str name, const struct jval *object
         return r;
     }
     (void)map_put(&s->items, name, item); /* it was not there */
+    s->bytes += store_item_bytes(item) - item->memory.total;
     item->seen = s->list;
     return 0;
 }
@@ -205,6 +229,15 @@ static int store_add(struct store *s, struct str name, const struct jval *object
 void store_reshape(struct store *s)
 {
     s->shape++;
+}
+
+static int store_check_bytes(const struct store *s, struct err *err)
+{
+    if (s->bytes_max == 0 || s->bytes <= s->bytes_max) {
+        return 0;
+    }
+    return err_set(err, ERR_LIMIT, "the objects of kind %s take more than %zu bytes of memory",
+                   s->kind->name, s->bytes_max);
 }
 
 int store_observe(struct store *s, const struct jval *object, bool deleted, struct err *err)
@@ -218,7 +251,8 @@ int store_observe(struct store *s, const struct jval *object, bool deleted, stru
     struct store_item *item = map_find(&s->items, name);
     if (item == NULL) {
         s->version_max = MAX(s->version_max, version);
-        return deleted ? 0 : store_add(s, name, object, version, err);
+        r = deleted ? 0 : store_add(s, name, object, version, err);
+        return r < 0 ? r : store_check_bytes(s, err);
     }
     bool older = version < item->version && !mutated(s->mutations, MUTATION_STALE_OVERWRITE);
     if (deleted) {
@@ -230,7 +264,8 @@ int store_observe(struct store *s, const struct jval *object, bool deleted, stru
     }
     item->seen = s->list;
     bool known = version == item->version && item->shape == s->shape;
-    return older || known ? 0 : store_replace(s, item, object, version, err);
+    r = older || known ? 0 : store_replace(s, item, object, version, err);
+    return r < 0 ? r : store_check_bytes(s, err);
 }
 
 int store_learn(struct store *s, const struct jval *object, struct err *err)
@@ -262,12 +297,15 @@ uint32_t store_count(const struct store *s)
 void store_check(const struct store *s)
 {
     uint32_t dirty = 0;
+    size_t bytes = 0;
     MAP_EACH (&s->items, entry) {
         const struct store_item *item = map_item_value(entry);
         ASSERT(str_eq(map_item_name(entry), item->name));
         ASSERT(item->object != NULL);
         ASSERT(item->version > 0 && item->version <= s->version_max);
         dirty += list_linked(&item->dirty) ? 1 : 0;
+        bytes += store_item_bytes(item);
     }
+    ASSERT(bytes == s->bytes);
     ASSERT(dirty == s->dirty_count);
 }

@@ -9,6 +9,8 @@
  * 1.35 promises that they are; before, they always were), so an event that was overtaken by a reply
  * does not bring the past back. A reply never makes an item: it may come after the deletion.
  *
+ * Names and namespaces that are longer than Kubernetes allows are errors.
+ *
  * An item is dirty when what decisions use of it has changed; the dirty ones form a queue, so
  * nothing rescans the rest. Invariants: an item is in the map under its name, in the queue iff
  * dirty, and its version is > 0.
@@ -49,6 +51,9 @@ struct store {
     uint64_t revision;    /* counts what came, what changed for decisions, and what went */
     uint64_t list_floor;  /* version_max when the list began */
     struct buf key;       /* of the spaced object at hand */
+    size_t bytes;         /* that the items take, about */
+    size_t bytes_max; /* what comes beyond it is ERR_LIMIT; 0 = no limit. For servers that are not
+                       * trusted; to be set after store_init */
     MUTATIONS_FIELD;
     /* Called before an item goes for good; may be NULL. */
     void (*on_gone)(void *ctx, struct store_item *item);

@@ -19,6 +19,18 @@ TEST(ratelimit_gives_its_burst_at_once_and_then_its_rate)
     CHECK_EQ(ratelimit_ready_at(&b, now), now + MSECONDS(50));
 }
 
+TEST(ratelimit_counts_many_as_so_many_single_ones)
+{
+    struct ratelimit one = { .rate = 10, .burst = 5 };
+    struct ratelimit many = one;
+    for (int i = 0; i < 7; i++) {
+        ratelimit_take(&one, SECONDS(1));
+    }
+    ratelimit_take_many(&many, 7, SECONDS(1));
+    CHECK_EQ(many.full_at, one.full_at);
+    CHECK_EQ(ratelimit_ready_at(&many, SECONDS(1)), SECONDS(1) + MSECONDS(300));
+}
+
 TEST(ratelimit_fills_up_again_but_never_over)
 {
     struct ratelimit b = { .rate = 10, .burst = 2 };

@@ -263,6 +263,45 @@ TEST(store_names_what_is_wrong_with_an_object)
     fixture_end(&f);
 }
 
+TEST(store_refuses_names_that_kubernetes_does_not_allow)
+{
+    struct fixture f;
+    fixture_begin(&f);
+    struct err err = { 0 };
+    struct str name = arena_printf(&f.a, "%0253d", 0);
+    observe(&f, name.p, 1, "");
+    name = arena_printf(&f.a, "%0254d", 0);
+    CHECK_EQ(store_observe(&f.store, object(&f, name.p, 2, ""), false, &err), -ERR_LIMIT);
+    CHECK_STR(err.msg, "a node with a name of 254 bytes, at most 253");
+    CHECK_EQ(store_learn(&f.store, object(&f, name.p, 2, ""), &err), -ERR_LIMIT);
+    CHECK_EQ(store_count(&f.store), 1);
+    fixture_end(&f);
+}
+
+TEST(store_counts_what_its_items_take_and_refuses_more)
+{
+    struct fixture f;
+    fixture_begin(&f);
+    struct err err = { 0 };
+    observe(&f, "a", 1, "");
+    size_t one = f.store.bytes;
+    CHECK(one > sizeof(struct store_item));
+    observe(&f, "a", 2, ",\"annotations\":{\"kept\":\"0123456789012345678901234567890123456789\"}");
+    size_t more = f.store.bytes;
+    CHECK(more > one);
+    f.store.bytes_max = more + one - 1;
+    CHECK_EQ(store_observe(&f.store, object(&f, "b", 3, ""), false, &err), -ERR_LIMIT);
+    CHECK_STR(err.msg,
+              arena_printf(&f.a, "the objects of kind node take more than %zu bytes of memory",
+                           f.store.bytes_max));
+    CHECK_EQ(store_observe(&f.store, object(&f, "b", 4, ""), true, &err), 0); /* it may go */
+    CHECK_EQ(f.store.bytes, more);
+    observe(&f, "a", 5, ""); /* and shrink */
+    CHECK_EQ(f.store.bytes, one);
+    observe(&f, "b", 6, "");
+    fixture_end(&f);
+}
+
 TEST(node_keeps_what_decisions_use)
 {
     struct fixture f;
