@@ -212,9 +212,15 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
         credentials_refused(t->credentials, s->credential);
     }
     if (x->over_limit) {
+        bool head = x->head_bytes > TRANSPORT_HEAD_BYTES_MAX;
+        const char *what = head        ? "the head of the answer"
+                           : x->opened ? "a line of the watch"
+                                       : "the answer";
+        size_t most = head        ? TRANSPORT_HEAD_BYTES_MAX
+                      : x->opened ? t->limits.line_bytes_max
+                                  : s->reply.max;
         (void)err_set(&err, ERR_LIMIT, "server '" STR_FMT "': %s is longer than %zu bytes",
-                      STR_ARG(t->access->server), x->opened ? "a line of the watch" : "the answer",
-                      x->opened ? t->limits.line_bytes_max : s->reply.max);
+                      STR_ARG(t->access->server), what, most);
     } else if (result != CURLE_OK) {
         (void)curl_endpoint_error(&t->endpoint, easy, result, s->detail, &err);
     } else if (!x->head_done) {

@@ -29,6 +29,9 @@
 #define TRANSPORT_OWN_MAX 2u       /* requests with own_connection: a Lease has one under way */
 #define TRANSPORT_WATCHES_MAX 256u /* a drain watches one node's pods; each has a connection */
 #define TRANSPORT_CONNECT_MAX SECONDS(10)
+#define TRANSPORT_HEAD_BYTES_MAX                                                                   \
+    ((size_t)64 *                                                                                  \
+     1024) /* of an answer's headers, interim ones too; API servers send some hundred */
 #define TRANSPORT_LINE_MAX                                                                         \
     (OBJECT_BYTES_MAX + (size_t)64 * 1024) /* one object and the words around it */
 

@@ -75,7 +75,12 @@ static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
     struct slot *s = ctx;
     struct transport_request *x = s->request;
     struct str line = { .p = data, .n = size * n };
-    x->last_byte = loop_now(x->transport->loop);
+    /* Headers are no sign of life: a server could open a watch a header at a time, for ever. */
+    x->head_bytes += line.n;
+    if (x->head_bytes > TRANSPORT_HEAD_BYTES_MAX) {
+        x->over_limit = true;
+        return 0; /* libcurl ends the transfer on a short count */
+    }
     if (str_trim(line).n > 0) {
         transport_request_note_date(x, line);
         return line.n;
@@ -87,6 +92,7 @@ static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
     if (x->watch && status == 200) {
         x->opened = true;
         x->status = 200;
+        x->last_byte = loop_now(x->transport->loop);
         s->reply.max = x->transport->limits.line_bytes_max + 2 * WATCH_BACKLOG_MAX;
         if (!list_linked(&x->ready)) {
             list_add(&x->transport->ready, &x->ready);

@@ -64,6 +64,7 @@ struct transport_request {
     usec_t date;     /* by the server's clock; 0 = unknown */
     struct err *err; /* NULL = none */
     bool head_done;  /* the answer's headers are all there */
+    size_t head_bytes;
     bool over_limit; /* the answer is too long */
     /* of a watch */
     bool opened;

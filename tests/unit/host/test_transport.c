@@ -788,6 +788,59 @@ TEST(transport_watch_ends_when_it_is_silent)
     story_end(&s);
 }
 
+TEST(transport_watch_ends_when_its_headers_trickle)
+{
+    struct story s;
+    story_begin(&s, NULL, hold);
+    story_open(&s);
+    watch(&s, MSECONDS(300));
+    RUN_UNTIL(s.loop, s.held_n == 1);
+    byte_server_write(s.held[0], STR("HTTP/1.1 200 OK\r\n"));
+    usec_t next = 0;
+    while (!s.over) {
+        if (loop_now(s.loop) >= next) {
+            byte_server_write(s.held[0], STR("a: b\r\n"));
+            next = loop_now(s.loop) + MSECONDS(20);
+        }
+        host_loop_turn(s.loop, MSECONDS(10));
+    }
+    CHECK_STR(buf_str(&s.seen), "!timeout;");
+    story_end(&s);
+}
+
+TEST(transport_refuses_headers_above_the_limit)
+{
+    static const char *const first[] = { "HTTP/1.1 200 OK\r\n", "" };
+    static const char *const more[] = { "a: b\r\n", "HTTP/1.1 103 Early Hints\r\na: b\r\n\r\n" };
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        for (int watching = 0; watching < 2; watching++) {
+            check_case((int64_t)i);
+            struct story s;
+            CLEANUP(buf_done)
+            struct buf heads = { 0 };
+            buf_add(&heads, str_from(first[i]));
+            while (heads.n <= TRANSPORT_HEAD_BYTES_MAX) {
+                buf_add(&heads, str_from(more[i]));
+            }
+            story_begin(&s, NULL, hold);
+            story_open(&s);
+            if (watching != 0) {
+                watch(&s, SECONDS(60));
+            } else {
+                (void)get(&s, "/x");
+            }
+            RUN_UNTIL(s.loop, s.held_n == 1);
+            byte_server_write(s.held[0], buf_str(&heads));
+            RUN_UNTIL(s.loop, s.over || s.replies > 0);
+            CHECK_STR(buf_str(&s.seen), "!limit;");
+            CHECK(str_ends(str_from(s.last),
+                           STR(": the head of the answer is longer than 65536 bytes")));
+            story_end(&s);
+        }
+    }
+    check_case(-1);
+}
+
 TEST(transport_watch_says_when_it_is_cut_within_a_line)
 {
     struct story s;
