@@ -37,6 +37,9 @@ static void routing_on_error(void *ctx, const struct err *err)
                  KV_STR("cluster", r->cluster->name), KV_ERR(err));
     }
     r->warned = true;
+    if (err->code == ERR_LIMIT) {
+        link_exceed(r->cluster->link, err);
+    }
     cluster_mark(r->cluster);
 }
 
@@ -56,6 +59,7 @@ static void routing_open(struct approval_routing *r)
                                     .client = link_client(r->cluster->link),
                                     .kind = &workload_request_kind,
                                     .query = STR(WORKLOAD_REQUEST_QUERY),
+                                    .bytes_max = LINK_REQUESTS_BYTES_MAX,
                                     .on_gone = routing_on_gone,
                                     .on_update = routing_on_update,
                                     .on_error = routing_on_error,

@@ -67,6 +67,8 @@ static void bridge_metrics_init_links(struct bridge_metrics *t, bool per_cluster
                               "Attempts to connect to a workload cluster.");
     t->failures = new_counter(t, "drydock_bridge_connect_failures_total",
                               "Connections to a workload cluster that failed or broke.");
+    t->over_limit = new_counter(t, "drydock_bridge_connections_over_limit_total",
+                                "Connections that were closed because the cluster sent too much.");
     t->renewals = new_counter(t, "drydock_bridge_token_renewal_failures_total",
                               "Tokens of workload clusters that could not be renewed in time.");
     t->away = metric_series(metrics_family(t->metrics, &away), NULL);
@@ -183,18 +185,22 @@ void bridge_metrics_leading(struct bridge_metrics *t, bool leading)
     }
 }
 
+static void bridge_link_counts_add(struct bridge_link_counts *sum, const struct link_view *view)
+{
+    sum->connects += view->connects;
+    sum->failures += view->failures;
+    sum->over_limit += view->over_limit;
+    sum->renewals_failed += view->renewals_failed;
+}
+
 void bridge_metrics_link_gone(struct bridge_metrics *t, const struct link_view *view)
 {
-    t->gone[0] += view->connects;
-    t->gone[1] += view->failures;
-    t->gone[2] += view->renewals_failed;
+    bridge_link_counts_add(&t->gone, view);
 }
 
 void bridge_metrics_begin(struct bridge_metrics *t)
 {
-    t->live[0] = 0;
-    t->live[1] = 0;
-    t->live[2] = 0;
+    t->live = (struct bridge_link_counts){ 0 };
     if (t->metrics == NULL) {
         return;
     }
@@ -212,9 +218,7 @@ void bridge_metrics_begin(struct bridge_metrics *t)
 
 void bridge_metrics_link(struct bridge_metrics *t, const struct link_view *view)
 {
-    t->live[0] += view->connects;
-    t->live[1] += view->failures;
-    t->live[2] += view->renewals_failed;
+    bridge_link_counts_add(&t->live, view);
     if (t->metrics == NULL) {
         return;
     }
@@ -242,8 +246,9 @@ static void bridge_metrics_raise_to(struct metric_series *s, uint64_t total)
 void bridge_metrics_end(struct bridge_metrics *t)
 {
     if (t->metrics != NULL) {
-        bridge_metrics_raise_to(t->connects, t->gone[0] + t->live[0]);
-        bridge_metrics_raise_to(t->failures, t->gone[1] + t->live[1]);
-        bridge_metrics_raise_to(t->renewals, t->gone[2] + t->live[2]);
+        bridge_metrics_raise_to(t->connects, t->gone.connects + t->live.connects);
+        bridge_metrics_raise_to(t->failures, t->gone.failures + t->live.failures);
+        bridge_metrics_raise_to(t->over_limit, t->gone.over_limit + t->live.over_limit);
+        bridge_metrics_raise_to(t->renewals, t->gone.renewals_failed + t->live.renewals_failed);
     }
 }

@@ -21,6 +21,13 @@ enum write_result { WRITE_DONE, WRITE_CONFLICT, WRITE_FAILED };
 #define BRIDGE_METRICS_STATES (LINK_CLOSING + 1u)
 #define BRIDGE_METRICS_PHASES (RULES_PHASE_IN_MAINTENANCE + 1u)
 
+struct bridge_link_counts {
+    uint64_t connects;
+    uint64_t failures;
+    uint64_t over_limit;
+    uint64_t renewals_failed;
+};
+
 struct bridge_metrics {
     struct metrics *metrics; /* borrowed; NULL = nothing is counted */
     struct metric *clusters; /* NULL = not wanted */
@@ -30,14 +37,15 @@ struct bridge_metrics {
     struct metric_series *connects;
     struct metric_series *failures;
     struct metric_series *renewals;
+    struct metric_series *over_limit;
     struct metric_series *away;
     struct metric_series *listed;
     struct metric_series *hold;
     struct metric_series *stale;
     struct metric_series *mismatches;
     struct metric_series *leading;
-    uint64_t gone[3]; /* connects, failures and late tokens of links that are freed, */
-    uint64_t live[3]; /* and of those that were named since bridge_metrics_begin */
+    struct bridge_link_counts gone; /* of links that are freed, */
+    struct bridge_link_counts live; /* and of those that were named since bridge_metrics_begin */
 };
 
 /* Borrowed; `metrics` may be NULL, and then all of this does nothing. */

@@ -3,6 +3,7 @@
  * for (drain/pod_policy.h). Reads the Node, the namespaces if the drain rules ask for their labels,
  * and the Node's pods.
  */
+#include "base/limits.h"
 #include "bridge/bridge_internal.h"
 #include "drain/pod_policy.h"
 #include "format/json_items.h"
@@ -57,6 +58,7 @@ static int drained_check_find_pod(const struct pod_policy *policy, const struct 
     while ((more = json_items_next(&split, &item, err)) > 0) {
         const struct jval *object = NULL;
         void *projection = NULL;
+        arena_reset(&tmp);
         if (json_parse(item, 0, &tmp, &object, err) < 0 ||
             drain_pod_kind.project(NULL, object, &tmp, &projection, err) < 0) {
             return err_wrap(err, "its pods cannot be read");
@@ -136,14 +138,20 @@ static int drained_check_read_namespaces(struct in_flight *f, struct str body, s
     json_items_init(&split, body);
     while ((more = json_items_next(&split, &item, err)) > 0) {
         const struct jval *object = NULL;
+        arena_reset(tmp);
         int r = json_parse(item, 0, tmp, &object, err);
         if (r < 0) {
             return r;
         }
+        struct str name = jval_str(jval_at(object, "metadata.name"));
+        if (name.n > OBJECT_NAME_MAX) {
+            return err_set(err, ERR_LIMIT, "a name of %zu bytes, at most %u", name.n,
+                           OBJECT_NAME_MAX);
+        }
         struct str *kept = ARENA_NEW(&f->memory, struct str);
         *kept = label_pack_keep(jval_at(object, "metadata.labels"), &f->memory);
         /* A namespace that came twice, on two pages, is the same. */
-        (void)map_put(&f->namespaces, jval_str(jval_at(object, "metadata.name")), kept);
+        (void)map_put(&f->namespaces, name, kept);
     }
     const struct jval *metadata = NULL;
     if (more == 0) {

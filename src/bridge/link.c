@@ -31,6 +31,7 @@ static void link_store_begin(struct link *l)
 {
     store_init(&l->store, &workload_node_kind, l, loop_random(l->loop));
     mutations_copy(&l->store, l->config.management);
+    l->store.bytes_max = LINK_BYTES_MAX;
     l->store.on_gone = link_store_on_gone;
 }
 
@@ -63,6 +64,7 @@ struct link *link_new(const struct link_config *config)
     l->since = loop_now(l->loop);
     l->backoff = (struct backoff){ .base = LINK_BACKOFF_BASE, .max = LINK_BACKOFF_MAX };
     l->connect_backoff = (struct backoff){ .base = LINK_CONNECT_BASE, .max = LINK_CONNECT_MAX };
+    l->traffic = (struct ratelimit){ .rate = LINK_TRAFFIC_RATE, .burst = LINK_TRAFFIC_BURST };
     l->notified_idle = true;
     list_init(&l->queued);
     list_init(&l->in_flight);
@@ -165,8 +167,13 @@ static void link_on_list(void *ctx)
 static int link_too_many(struct link *l, const char *what, struct err *err)
 {
     (void)err_set(err, ERR_LIMIT, "the cluster has more than %u %s", LINK_NODES_MAX, what);
-    link_fail(l, LINK_BREAK_FORBIDDEN, err);
+    link_fail(l, LINK_BREAK_LIMIT, err);
     return -ERR_LIMIT;
+}
+
+void link_exceed(struct link *l, const struct err *err)
+{
+    link_fail(l, LINK_BREAK_LIMIT, err);
 }
 
 static void link_store_on_gone(void *ctx, struct store_item *item)
@@ -244,6 +251,8 @@ static void link_on_error(void *ctx, const struct err *err, bool bad UNUSED)
     bool learns = link_falls_back_to_pages(l);
     if (status == 401) {
         link_fail(l, LINK_BREAK_DENIED, err);
+    } else if (err->code == ERR_LIMIT) {
+        link_exceed(l, err);
     } else if (l->state == LINK_LISTING && !l->synced && !learns) {
         /* A right that was given a moment ago may not have reached the whole server yet. */
         bool forbidden = status == 403 && !l->config.manage;
@@ -316,6 +325,7 @@ static void link_connect(struct link *l, struct api *api)
     l->api = api;
     client_init(&l->client, l->loop, api);
     mutations_copy(&l->client, l->config.management);
+    l->client.traffic = &l->traffic;
     l->bucket = (struct ratelimit){ .rate = LINK_RATE, .burst = LINK_BURST };
     reflector_init(&l->reflector, &l->client,
                    &(struct reflector_config){
@@ -423,7 +433,8 @@ static void link_enter(struct link *l, enum link_state state)
 static void link_give_up(struct link *l, enum link_break why)
 {
     l->failures++;
-    if (why == LINK_BREAK_FORBIDDEN) {
+    l->over_limit += why == LINK_BREAK_LIMIT ? 1 : 0;
+    if (why == LINK_BREAK_FORBIDDEN || why == LINK_BREAK_LIMIT) {
         l->backoff.failures = MAX(l->backoff.failures, LINK_DOUBLINGS_MAX);
     }
     link_enter(l, LINK_BACKOFF);
@@ -689,6 +700,7 @@ void link_view(const struct link *l, struct link_view *ret)
         .nodes = store_count(&l->store),
         .connects = l->connects,
         .failures = l->failures,
+        .over_limit = l->over_limit,
         .overdue = buf_str(&l->token.overdue),
         .renewals_failed = l->renewals_failed,
     };

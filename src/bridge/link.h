@@ -2,7 +2,8 @@
  * link: the connection to one workload cluster, from its kubeconfig Secret to a watch of its Nodes.
  *
  * Each link has its own state, timers, store and limits, and no link ever waits for another: a
- * cluster that is dead, slow or hostile costs its own link time and a bounded amount of memory.
+ * cluster that is dead, slow or hostile costs its own link time and a bounded amount of memory: a
+ * cluster that sends more than any real one is given up, and tried again after a long wait.
  *
  *     IDLE → RESOLVING → LISTING → WATCHING        any failure → BACKOFF → RESOLVING
  *     RESOLVING → GRANTING → LISTING               with `manage`
@@ -34,6 +35,14 @@
 #define LINK_RATE 20u                 /* requests a second, */
 #define LINK_BURST 30u                /* after as many at once */
 #define LINK_NODES_MAX 20000u         /* more than any cluster has; a hostile one stops here */
+#define LINK_BYTES_MAX                                                                             \
+    ((size_t)24 * 1024 * 1024) /* memory for Nodes: so many take some 16 MiB with the names and    \
+                                  UIDs that Cluster API gives them */
+#define LINK_REQUESTS_BYTES_MAX                                                                    \
+    ((size_t)32 * 1024 * 1024)  /* for MaintenanceRequests: ten thousand of 3 KiB each */
+#define LINK_TRAFFIC_RATE 8192u /* KiB a second: more than a thousand changes of Nodes, */
+#define LINK_TRAFFIC_BURST                                                                         \
+    (LINK_NODES_MAX * 16u) /* after that many: two lists with 8 KiB of metadata a Node */
 #define LINK_PAGE 500u
 #define LINK_LISTING_MAX SECONDS(60)  /* a list that drips longer than that is given up */
 #define LINK_GRANTING_MAX SECONDS(60) /* for the administrator's connection */
@@ -109,6 +118,10 @@ struct store *link_nodes(struct link *l);
  * freed. NULL = the link is not fresh. */
 struct client *link_client(struct link *l);
 
+/* What another watch with this client brought is more than is kept: the link ends as if its own
+ * limits were exceeded. */
+void link_exceed(struct link *l, const struct err *err);
+
 /* Sends the request when its turn comes; its timeout counts from then. on_reply is called once,
  * from the loop, unless the call is cancelled: with the cluster's reply, or with status 0 when the
  * link breaks, is not fresh, or has too many requests that wait. A 401 breaks the link. */
@@ -129,7 +142,8 @@ struct link_view {
     uint32_t nodes;
     uint64_t connects; /* attempts since it was made */
     uint64_t failures;
-    struct str overdue; /* why its token could not be renewed yet; empty = it needs no other one */
+    uint64_t over_limit; /* of them: the cluster sent more than is taken of one */
+    struct str overdue;  /* why its token could not be renewed yet; empty = it needs no other one */
     uint64_t renewals_failed;
 };
 void link_view(const struct link *l, struct link_view *ret);

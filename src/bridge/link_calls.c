@@ -102,8 +102,11 @@ static void link_call_on_reply(void *ctx, const struct api_reply *reply)
     c->call = NULL;
     (void)client_note(&l->client, c->request.verb, reply); /* the caller judges the reply */
     link_call_free(c);
+    struct err err = { 0 };
+    if (client_take_traffic(&l->client, reply->body.n, &err) < 0) {
+        link_exceed(l, &err);
+    }
     if (reply->status == 401) {
-        struct err err = { 0 };
         client_explain(reply->status, reply->body, reply->err, &err);
         link_fail(l, LINK_BREAK_DENIED, &err);
     }

@@ -24,7 +24,8 @@ enum link_break {
     LINK_BREAK_NONE,      /* it can */
     LINK_BREAK_FAILED,    /* something that may pass soon */
     LINK_BREAK_DENIED,    /* 401: another Secret may mend it */
-    LINK_BREAK_FORBIDDEN, /* 403, or more Nodes than we keep: a person must mend it */
+    LINK_BREAK_FORBIDDEN, /* 403: a person must mend it */
+    LINK_BREAK_LIMIT,     /* the cluster sent more than is taken of one; as the last */
 };
 
 /* A token of our own, with `manage`: getting one, and renewing it. */
@@ -56,7 +57,9 @@ struct link {
     bool warned;              /* of the present trouble */
     uint64_t connects;
     uint64_t failures;
+    uint64_t over_limit;
     uint64_t renewals_failed;
+    struct ratelimit traffic; /* of all its connections: a new one begins no new budget */
     struct backoff backoff;
     usec_t retry_at; /* BACKOFF */
     bool *freed;     /* set when it is freed while it tells; NULL = it does not */

@@ -1,5 +1,6 @@
 #include "bridge/object_meta.h"
 
+#include "base/limits.h"
 #include "base/timestamp.h"
 
 bool meta_has(const struct jval *map, struct str key)
@@ -34,6 +35,39 @@ usec_t meta_time(const struct jval *v)
     }
     usec_t wall = timestamp_to_usec(stamp);
     return wall > 0 ? wall : 0;
+}
+
+static int meta_too_long(const char *what, size_t n, size_t most, struct err *err)
+{
+    return err_set(err, ERR_LIMIT, "%s of %zu bytes, at most %zu", what, n, most);
+}
+
+int meta_check_lengths(const struct jval *metadata, struct err *err)
+{
+    const struct jval *labels = jval_get(metadata, STR("labels"));
+    const struct jval *annotations = jval_get(metadata, STR("annotations"));
+    size_t uid = jval_str(jval_get(metadata, STR("uid"))).n;
+    size_t total = 0;
+    if (uid > OBJECT_UID_MAX) {
+        return meta_too_long("a UID", uid, OBJECT_UID_MAX, err);
+    }
+    JVAL_EACH (jval_kind(labels) == JOBJ ? labels : NULL, v) {
+        if (jval_key(v).n > LABEL_KEY_MAX) {
+            return meta_too_long("a label key", jval_key(v).n, LABEL_KEY_MAX, err);
+        }
+        if (jval_str(v).n > LABEL_VALUE_MAX) {
+            return meta_too_long("a label value", jval_str(v).n, LABEL_VALUE_MAX, err);
+        }
+    }
+    JVAL_EACH (jval_kind(annotations) == JOBJ ? annotations : NULL, v) {
+        if (jval_key(v).n > LABEL_KEY_MAX) {
+            return meta_too_long("an annotation key", jval_key(v).n, LABEL_KEY_MAX, err);
+        }
+        total += jval_key(v).n + jval_str(v).n;
+    }
+    return total > ANNOTATIONS_BYTES_MAX
+               ? meta_too_long("annotations", total, ANNOTATIONS_BYTES_MAX, err)
+               : 0;
 }
 
 /* What the arena takes for so many bytes. */

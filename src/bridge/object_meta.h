@@ -1,10 +1,12 @@
 /*
  * object_meta: reading labels, annotations, references and times of an object, whatever it holds.
  *
- * Nothing here fails: what is of another type than it should be is not there.
+ * What is of another type than it should be is not there. What is longer than Kubernetes allows is
+ * refused by meta_check_lengths alone.
  */
 #pragma once
 
+#include "base/err.h"
 #include "format/json.h"
 
 /* There, with any value. */
@@ -16,6 +18,11 @@ struct str meta_text(const struct jval *v, size_t most);
 bool meta_same(struct str a, struct str b);
 /* RFC 3339 → wall; 0 for what is no time, and for times before 1970. */
 usec_t meta_time(const struct jval *v);
+
+/* -ERR_LIMIT when a UID, a label or an annotation is longer than any API server lets it be: then
+ * who sent it is none. For objects of servers that are not trusted. */
+NODISCARD
+int meta_check_lengths(const struct jval *metadata, struct err *err);
 
 /* Copies a projection of `size` bytes into its arena, with the texts that it holds views of. A
  * fresh arena gets one block of just the right size: many thousands of objects leave no slack. */

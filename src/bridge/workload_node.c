@@ -17,9 +17,14 @@ uint64_t workload_node_hash(struct str text)
 }
 
 static int workload_node_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
-                                 void **ret, struct err *err UNUSED)
+                                 void **ret, struct err *err)
 {
     const struct jval *metadata = jval_get(object, STR("metadata"));
+    int r = meta_check_lengths(metadata, err);
+    if (r < 0) {
+        return err_wrap(err, "node '" STR_FMT "'",
+                        STR_ARG(jval_str(jval_get(metadata, STR("name")))));
+    }
     const struct jval *labels = jval_get(metadata, STR("labels"));
     const struct jval *annotations = jval_get(metadata, STR("annotations"));
     struct workload_node found = {

@@ -277,6 +277,40 @@ TEST(bridge_route_holds_on_while_requests_cannot_be_read)
     bridge_fixture_end(&s);
 }
 
+TEST(bridge_route_gives_up_a_cluster_whose_requests_take_too_much_memory)
+{
+    struct bridge_fixture s;
+    begin(&s);
+    const struct cluster_state *east = map_find(&s.bridge->by_cluster, STR("default/east"));
+    const struct cluster_state *west = map_find(&s.bridge->by_cluster, STR("default/west"));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, SECONDS(5));
+    CHECK(watched(&s));
+    struct str body = STR_NONE;
+    for (uint32_t i = 0; i < LINK_REQUESTS_BYTES_MAX / 200000 + 1; i++) {
+        body = arena_printf(
+            &s.memory,
+            "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\","
+            "\"metadata\":{\"name\":\"fat-%u\",\"labels\":{\"" STR_FMT
+            "\":\"" WORKLOAD_REQUEST_CLIENT "\"},\"annotations\":{\"" STR_FMT
+            "\":\"%0200000d\"}},\"spec\":{\"name\":\"x\",\"type\":\"node\","
+            "\"state\":\"Pending\"}}",
+            i, STR_ARG(KEY_CLIENT), STR_ARG(KEY_RUN), 0);
+        bridge_fixture_workload(&s, "east", "POST", STR(MAINTENANCE_REQUESTS_PATH), body.p);
+    }
+    bridge_fixture_run(&s, SECONDS(5));
+    struct link_view view;
+    link_view(east->link, &view);
+    CHECK_EQ(view.state, LINK_BACKOFF);
+    CHECK_EQ(view.over_limit, 1);
+    CHECK(str_ends(view.trouble, STR("the objects of kind maintenancerequest take more than "
+                                     "33554432 bytes of memory")));
+    CHECK(!watched(&s));
+    CHECK(link_fresh(west->link));
+    CHECK(bridge_fixture_has_hook(&s, "e1"));
+    bridge_fixture_end(&s);
+}
+
 /* Those that the documentation lists. */
 TEST(bridge_route_needs_no_more_rights_than_it_says)
 {

@@ -20,6 +20,7 @@ static struct link_view view(const char *cluster, enum link_state state)
         .state = state,
         .connects = 3,
         .failures = 2,
+        .over_limit = 1,
         .renewals_failed = 1,
     };
 }
@@ -125,6 +126,7 @@ TEST(bridge_metrics_of_links_forgets_what_is_not_there_any_more)
     CHECK_EQ(value(&m, "drydock_bridge_connects_total", NULL), 6);
     CHECK_EQ(value(&m, "drydock_bridge_connect_failures_total", NULL), 4);
     CHECK_EQ(value(&m, "drydock_bridge_token_renewal_failures_total", NULL), 2);
+    CHECK_EQ(value(&m, "drydock_bridge_connections_over_limit_total", NULL), 2);
     CHECK_EQ(value(&m, "drydock_bridge_machines",
                    (struct str[]){ rules_phase_name(RULES_PHASE_HOLDING) }),
              4);

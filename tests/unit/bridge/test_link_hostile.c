@@ -305,6 +305,234 @@ TEST(link_bounds_what_comes_and_goes_in_one_turn)
     end(&b);
 }
 
+/* ── more than any real cluster sends ──────────────────────────────────────────────────────── */
+
+/* It was closed with the reason, says so to people and metrics, and waits long. */
+static void check_exceeded(struct fixture *b, const char *trouble)
+{
+    CHECK(!link_fresh(b->east->link));
+    CHECK_EQ(state_of(b), LINK_BACKOFF);
+    CHECK(wait_of(b) >= LINK_BACKOFF_MAX / 2);
+    struct link_view view = link_cluster_view(b->east);
+    CHECK_STR(view.trouble, trouble);
+    CHECK_EQ(view.over_limit, 1);
+    CHECK(str_contains(buf_str(&b->w.log), str_from(trouble)));
+    CHECK_EQ(store_count(link_nodes(b->east->link)), 0);
+    CHECK(!b->dialer.open);
+}
+
+/* And a cluster that sends what it should is taken again, by itself. */
+static void check_recovers(struct fixture *b)
+{
+    next_list(b);
+    sync_it(b);
+    CHECK(link_fresh(b->east->link));
+    CHECK_EQ(store_count(link_nodes(b->east->link)), 2);
+    CHECK_EQ(link_cluster_view(b->east).over_limit, 1);
+}
+
+/* A Node of which one part is as long as told; %0*d makes a text of any length. */
+static const struct {
+    const char *metadata;
+    int most;
+    const char *trouble;
+} lengths[] = {
+    { "\"name\":\"%0*d\"", 253,
+      "watch of /api/v1/nodes: a node with a name of 254 bytes, at most 253" },
+    { "\"name\":\"x\",\"uid\":\"%0*d\"", 128,
+      "watch of /api/v1/nodes: node 'x': a UID of 129 bytes, at most 128" },
+    { "\"name\":\"x\",\"labels\":{\"%0*d\":\"\"}", 317,
+      "watch of /api/v1/nodes: node 'x': a label key of 318 bytes, at most 317" },
+    { "\"name\":\"x\",\"labels\":{\"a\":\"%0*d\"}", 63,
+      "watch of /api/v1/nodes: node 'x': a label value of 64 bytes, at most 63" },
+    { "\"name\":\"x\",\"annotations\":{\"%0*d\":\"\"}", 317,
+      "watch of /api/v1/nodes: node 'x': an annotation key of 318 bytes, at most 317" },
+    { "\"name\":\"x\",\"annotations\":{\"a\":\"%0*d\"}", 262143,
+      "watch of /api/v1/nodes: node 'x': annotations of 262145 bytes, at most 262144" },
+};
+
+static struct str node_with(struct fixture *b, size_t i, int length)
+{
+    CLEANUP(buf_done)
+    struct buf metadata = { 0 };
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    buf_printf(&metadata, lengths[i].metadata, length, 0);
+#pragma GCC diagnostic pop
+    return arena_printf(&b->a,
+                        "{\"type\":\"ADDED\",\"object\":{\"metadata\":{" STR_FMT
+                        ",\"resourceVersion\":\"%d\"}}}",
+                        STR_ARG(buf_str(&metadata)), 200 + length);
+}
+
+TEST(link_refuses_what_is_longer_than_kubernetes_allows)
+{
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        for (int watching = 0; watching < 2; watching++) {
+            check_case((int64_t)i);
+            struct fixture b;
+            begin(&b);
+            if (watching != 0) {
+                sync_it(&b);
+            }
+            fake_watch_line(stream(&b), node_with(&b, i, lengths[i].most));
+            link_world_run(&b.w, 0);
+            CHECK_EQ(link_cluster_view(b.east).over_limit, 0);
+            CHECK_EQ(store_count(link_nodes(b.east->link)), watching != 0 ? 3 : 1);
+            fake_watch_line(stream(&b), node_with(&b, i, lengths[i].most + 1));
+            check_exceeded(&b, lengths[i].trouble);
+            check_recovers(&b);
+            end(&b);
+        }
+    }
+    check_case(-1);
+}
+
+TEST(link_keeps_no_more_bytes_than_its_budget)
+{
+    struct fixture b;
+    begin(&b);
+    uint32_t n = 0;
+    size_t held = 0;
+    while (link_nodes(b.east->link)->bytes <= LINK_BYTES_MAX) {
+        CHECK(n < LINK_NODES_MAX);
+        held = link_nodes(b.east->link)->bytes;
+        /* The longest texts that are kept of a Node. */
+        fake_watch_line(stream(&b),
+                        arena_printf(&b.a,
+                                     "{\"type\":\"ADDED\",\"object\":{\"metadata\":{"
+                                     "\"name\":\"%0253u\",\"resourceVersion\":\"%u\","
+                                     "\"annotations\":{\"cluster.x-k8s.io/machine\":\"%0600d\","
+                                     "\"drydock.dev/deletion-request\":\"%0600d\","
+                                     "\"drydock.dev/maintenance-request\":\"%0600d\"}}}}",
+                                     n, 100 + n, 0, 0, 0));
+        n++;
+        arena_reset(&b.a);
+    }
+    CHECK(held > LINK_BYTES_MAX - 8192);
+    check_exceeded(&b, "watch of /api/v1/nodes: the objects of kind node take more than 25165824 "
+                       "bytes of memory");
+    check_recovers(&b);
+    end(&b);
+}
+
+TEST(link_has_memory_for_as_many_ordinary_nodes_as_the_limit)
+{
+    struct fixture b;
+    begin(&b);
+    for (uint32_t n = 0; n < LINK_NODES_MAX; n++) {
+        fake_watch_line(stream(&b),
+                        arena_printf(&b.a,
+                                     "{\"type\":\"ADDED\",\"object\":{\"metadata\":{"
+                                     "\"name\":\"%063u\",\"uid\":\"%036u\","
+                                     "\"resourceVersion\":\"%u\",\"annotations\":{"
+                                     "\"cluster.x-k8s.io/machine\":\"%063u\","
+                                     "\"cluster.x-k8s.io/cluster-namespace\":\"%063d\","
+                                     "\"drydock.dev/maintenance-request\":\"%040u\"}}}}",
+                                     n, n, 100 + n, n, 0, n));
+        arena_reset(&b.a);
+    }
+    fake_watch_line(stream(&b), end_mark(&b, 100 + LINK_NODES_MAX));
+    CHECK_EQ(state_of(&b), LINK_WATCHING);
+    CHECK_EQ(store_count(link_nodes(b.east->link)), LINK_NODES_MAX);
+    end(&b);
+}
+
+static const char flooded[] = "the server sends more than 320000 KiB and then 8192 KiB a second";
+
+TEST(link_gives_up_a_cluster_that_sends_events_without_end)
+{
+    static const char *const lines[] = {
+        "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"a\","
+        "\"resourceVersion\":\"100\"}}}",
+        "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"102\"}}}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        check_case((int64_t)i);
+        struct fixture b;
+        begin(&b);
+        sync_it(&b);
+        uint32_t sent = 0;
+        while (link_fresh(b.east->link)) {
+            CHECK(sent <= LINK_TRAFFIC_BURST);
+            fake_watch_line(stream(&b), str_from(lines[i]));
+            sent++;
+        }
+        CHECK(sent > LINK_TRAFFIC_BURST - 10);
+        check_exceeded(&b, arena_printf(&b.a, "watch of /api/v1/nodes: %s", flooded).p);
+        check_recovers(&b);
+        end(&b);
+    }
+    check_case(-1);
+}
+
+TEST(link_bears_a_thousand_changes_a_second)
+{
+    struct fixture b;
+    begin(&b);
+    sync_it(&b);
+    struct str line = arena_printf(
+        &b.a,
+        "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"a\",\"annotations\":{"
+        "\"x\":\"%06000d\"},\"resourceVersion\":\"100\"}}}",
+        0);
+    for (uint32_t i = 0; i < 60000; i++) {
+        fake_watch_line(stream(&b), line);
+        if (i % 100 == 0) {
+            link_world_run(&b.w, MSECONDS(100));
+        }
+    }
+    CHECK(link_fresh(b.east->link));
+    end(&b);
+}
+
+TEST(link_gives_up_a_cluster_whose_pages_are_too_many)
+{
+    struct fixture b;
+    begin(&b);
+    fake_watch_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
+    CLEANUP(buf_done)
+    struct buf page = { 0 };
+    buf_add(&page, STR("{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"more\"},"
+                       "\"items\":["));
+    for (uint32_t i = 0; i < 20000; i++) {
+        buf_printf(&page, "%s{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}",
+                   i > 0 ? "," : "");
+    }
+    buf_add(&page, STR("]}"));
+    uint32_t pages = 0;
+    while (state_of(&b) == LINK_LISTING) {
+        CHECK(pages <= LINK_TRAFFIC_BURST / 20000);
+        fake_call_reply(&b.dialer.api, fake_call_first(&b.dialer.api), 200, buf_str(&page));
+        pages++;
+    }
+    check_exceeded(&b, arena_printf(&b.a, "list /api/v1/nodes: %s", flooded).p);
+    end(&b);
+}
+
+static void ignore_reply(void *ctx UNUSED, const struct api_reply *reply UNUSED)
+{
+}
+
+TEST(link_gives_up_a_cluster_whose_answers_are_too_long)
+{
+    struct fixture b;
+    begin(&b);
+    sync_it(&b);
+    struct str body = arena_printf(&b.a, "%04194304d", 0);
+    uint32_t replies = 0;
+    while (link_fresh(b.east->link)) {
+        CHECK(replies <= 2 * LINK_TRAFFIC_BURST / 4096);
+        (void)link_send(b.east->link, &(struct api_request){ .path = STR("/x") }, ignore_reply,
+                        NULL);
+        link_world_run(&b.w, SECONDS(1) / LINK_RATE + 1);
+        fake_call_reply(&b.dialer.api, fake_call_first(&b.dialer.api), 200, body);
+        replies++;
+    }
+    check_exceeded(&b, flooded);
+    end(&b);
+}
+
 /* ── lists again ───────────────────────────────────────────────────────────────────────────── */
 
 static void expire(struct fixture *b)
