@@ -114,7 +114,7 @@ def test_columns_of_a_request(kubectl, objects, unique):
         "status": {"phase": "Pending", "reason": "LimitReached"}}, "status")
     assert status == 200, answer
     head, cells = columns(kubectl("get", "mreq", unique))
-    assert head == ["NAME", "NAME", "TYPE", "STATE", "PHASE", "REASON", "CLIENT", "AGE"]
+    assert head == ["NAME", "TARGET", "TYPE", "STATE", "PHASE", "REASON", "CLIENT", "AGE"]
     assert cells[:7] == [unique, "n1", "node", "Pending", "Pending", "LimitReached", "tester"]
 
 
