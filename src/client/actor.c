@@ -589,10 +589,9 @@ static const char *check_withdrawal(enum mrequest_state state)
                                          : NULL;
 }
 
-static int actor_end(struct actor *a, struct str name, struct str exit_code, actor_end_check check,
-                     struct err *err)
+static int actor_end(struct actor *a, struct str name, const struct mrequest_change *change,
+                     actor_end_check check, struct err *err)
 {
-    const struct mrequest_change change = { .state = MR_STATE_COMPLETED, .exit_code = exit_code };
     CLEANUP(arena_done)
     struct arena keep = { 0 };
     struct str uid = STR_NONE;
@@ -614,7 +613,7 @@ static int actor_end(struct actor *a, struct str name, struct str exit_code, act
         if (why != NULL) {
             return err_set(err, ACTOR_REFUSED, "%s", why);
         }
-        k = actor_change(a, &r, &change, &tmp, &r, err);
+        k = actor_change(a, &r, change, &tmp, &r, err);
         if (k != -ERR_CONFLICT) {
             return k;
         }
@@ -624,10 +623,12 @@ static int actor_end(struct actor *a, struct str name, struct str exit_code, act
 
 int actor_complete(struct actor *a, struct str name, struct str exit_code, struct err *err)
 {
-    return actor_end(a, name, exit_code, check_completion, err);
+    const struct mrequest_change change = { .state = MR_STATE_COMPLETED, .exit_code = exit_code };
+    return actor_end(a, name, &change, check_completion, err);
 }
 
 int actor_withdraw(struct actor *a, struct str name, struct err *err)
 {
-    return actor_end(a, name, STR_NONE, check_withdrawal, err);
+    const struct mrequest_change change = { .state = MR_STATE_COMPLETED, .withdrawn = true };
+    return actor_end(a, name, &change, check_withdrawal, err);
 }

@@ -92,6 +92,8 @@
 #define KEY_EXIT_CODE_TEXT KEYS_OWN "exit-code"
 #define KEY_EXIT_CODE STR(KEY_EXIT_CODE_TEXT) /* annotation: of the work; "0" when it succeeded */
 
+#define KEY_WITHDRAWN STR(KEYS_OWN "withdrawn") /* annotation; "true": given up before the work */
+
 /* ── Machine ─────────────────────────────────────────────────────────────────────────────────── */
 
 #define KEY_ENABLED STR(KEYS_LEGACY "enabled")         /* label; exactly "true" */

@@ -268,6 +268,7 @@ void mrequest_read(const struct jval *object, struct arena *out, struct maintena
         .priority = (int32_t)MAX(MIN(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN),
         .unprepared = str_eq(jval_str(jval_get(spec, STR("preparation"))), STR("None")),
         .failed = exit.n > 0 && !str_eq(exit, STR("0")),
+        .withdrawn = str_eq(jval_str(jval_get(annotations, KEY_WITHDRAWN)), KEYS_TRUE),
         .machine_request = bridge.n <= MREQUEST_BRIDGE_MAX ? arena_str(out, bridge) : STR_NONE,
         .run = arena_str(out, jval_str(jval_get(annotations, KEY_RUN))),
         .has_ttl = jval_i64(ttl, &seconds) && seconds >= 0,
@@ -386,8 +387,8 @@ static bool mrequest_same(const void *left, const void *right)
            a->has_spec == b->has_spec && str_eq(a->target, b->target) &&
            str_eq(a->namespace, b->namespace) && str_eq(a->type_text, b->type_text) &&
            a->state == b->state && a->priority == b->priority && a->unprepared == b->unprepared &&
-           a->failed == b->failed && a->has_ttl == b->has_ttl && a->ttl_s == b->ttl_s &&
-           str_eq(a->machine_request, b->machine_request) &&
+           a->failed == b->failed && a->withdrawn == b->withdrawn && a->has_ttl == b->has_ttl &&
+           a->ttl_s == b->ttl_s && str_eq(a->machine_request, b->machine_request) &&
            mrequest_status_same(&a->status, &b->status);
 }
 
@@ -573,11 +574,12 @@ void mrequest_print_change(const struct mrequest_change *change, struct buf *out
 {
     struct json_writer w = json_writer_on(out);
     print_patch_begin(&w, change->version, change->uid);
-    if (change->run.n > 0 || change->exit_code.n > 0) {
+    if (change->run.n > 0 || change->exit_code.n > 0 || change->withdrawn) {
         jw_key(&w, STR("annotations"));
         jw_obj(&w);
         jw_pair_some(&w, KEY_RUN.p, change->run);
         jw_pair_some(&w, KEY_EXIT_CODE.p, change->exit_code);
+        jw_pair_some(&w, KEY_WITHDRAWN.p, change->withdrawn ? KEYS_TRUE : STR_NONE);
         jw_obj_end(&w);
     }
     jw_obj_end(&w);

@@ -136,6 +136,7 @@ struct maintenance_request {
     int32_t priority;
     bool unprepared;            /* spec.preparation is None: the actor prepares the target itself */
     bool failed;                /* the actor says that its work has */
+    bool withdrawn;             /* KEY_WITHDRAWN: the actor gave it up, approved or not */
     struct str machine_request; /* KEY_BRIDGE_REQUEST; empty: it was not made for a Machine */
     struct str run;             /* KEY_RUN: which run of its actor took the approval */
     bool has_ttl;
@@ -213,6 +214,7 @@ struct mrequest_change {
     enum mrequest_state state;
     struct str run;       /* KEY_RUN; empty = untouched */
     struct str exit_code; /* KEY_EXIT_CODE; empty = untouched */
+    bool withdrawn;       /* KEY_WITHDRAWN is set */
 };
 /* The merge patch. */
 void mrequest_print_change(const struct mrequest_change *change, struct buf *out);

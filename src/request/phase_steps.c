@@ -175,10 +175,13 @@ void phase_complete(struct phase_decision *l, enum mrequest_result result)
 {
     if (result == MR_RESULT_SUCCEEDED && l->m->failed) {
         result = MR_RESULT_FAILED;
+    } else if (result == MR_RESULT_SUCCEEDED && l->m->withdrawn &&
+               l->m->status.phase != MR_PHASE_IN_PROGRESS) {
+        result = MR_RESULT_WITHDRAWN;
     }
     phase_undo_and_end(
         l, result, mrequest_result_name(result),
-        result == MR_RESULT_WITHDRAWN ? STR("the request was withdrawn before it was approved")
+        result == MR_RESULT_WITHDRAWN ? STR("the request was withdrawn before its work began")
         : result == MR_RESULT_FAILED
             ? STR("the actor has reported that its work is over, and that it has failed")
             : STR("the actor has reported that its work is done"));

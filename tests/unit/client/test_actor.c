@@ -79,6 +79,9 @@ TEST(actor_asks_anew_after_the_end)
     CHECK(request_node(&s, "n1", &r));
     CHECK_EQ(actor_withdraw(&s.actor, r.name, &s.err), 0);
     CHECK_STR(actor_fixture_state(&s), "Completed");
+    CHECK_STR(jval_str(jval_get(jval_at(actor_fixture_request(&s), "metadata.annotations"),
+                                KEY_WITHDRAWN)),
+              "true");
     struct maintenance_request again;
     CHECK(request_node(&s, "n1", &again));
     CHECK(str_ends(again.name, STR("-2")));

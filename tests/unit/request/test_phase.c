@@ -412,6 +412,32 @@ TEST(e9_work_that_has_failed_ends_as_failed)
     check_case(-1);
 }
 
+TEST(e9_what_was_withdrawn_after_its_approval_did_not_succeed)
+{
+    static const struct {
+        enum mrequest_phase from;
+        enum mrequest_result result;
+    } cases[] = {
+        { MR_PHASE_PENDING, MR_RESULT_WITHDRAWN },
+        { MR_PHASE_PREPARING, MR_RESULT_WITHDRAWN },
+        { MR_PHASE_APPROVED, MR_RESULT_WITHDRAWN },
+        { MR_PHASE_IN_PROGRESS, MR_RESULT_SUCCEEDED }, /* there was work */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(cases[i].from);
+        d.m.state = MR_STATE_COMPLETED;
+        d.m.withdrawn = true;
+        d.f.approved_by_us = true;
+        d.f.options_known = true;
+        phase_fixture_decide(&d);
+        CHECK_EQ(d.p.status.phase, MR_PHASE_COMPLETED);
+        CHECK_EQ(d.p.status.result, cases[i].result);
+    }
+    check_case(-1);
+}
+
 TEST(e9_a_cordon_that_is_to_stay_stays)
 {
     CLEANUP(phase_fixture_done)
