@@ -44,6 +44,7 @@ enum mutation {
     MUTATION_PAUSE_IGNORED,       /* grants under limits that are paused */
     MUTATION_TIMEOUT_EARLY,       /* time limits run out at half their time */
     MUTATION_STRIKE_BY_REQUEST,   /* takes away what is there of a request, whatever grant it is */
+    MUTATION_FORGED_ADOPTED,      /* believes requests that say themselves that they are granted */
     MUTATION_ORDER_IGNORED,       /* pods go at once, whatever order their rules give them */
     /* Of the bridge. */
     MUTATION_HOOK_UNAPPROVED, /* lets a Machine go as soon as its Node has been asked */

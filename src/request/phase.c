@@ -118,58 +118,74 @@ static void decide_queue(struct phase_decision *l)
     }
 }
 
-/* Approved, and not by us: adopted from the one before us, or taken back (R17). */
-static void decide_foreign_approval(struct phase_decision *l)
+/* Whether Approved or InProgress of a request that we never granted is taken over (R17). False with
+ * `*ret_known` false: the limits have not said yet whether they were there before the request. */
+static bool foreign_is_adopted(struct phase_decision *l, bool *ret_known)
 {
     const struct phase_facts *f = l->f;
     struct str ignored;
-    bool adopt =
-        f->trust_approval || f->ask_adopts; /* judged before: it is being asked again as a fact */
-    if (mrequest_invalid(l->m, &ignored).n == 0 && !adopt &&
-        l->m->status.phase == MR_PHASE_ABSENT) {
-        if (!f->asked || !f->options_known) {
-            l->p->ask = PHASE_ASK_RESERVE;
-            l->p->ask_state = mrequest_phase_name(MR_PHASE_APPROVED);
-            phase_wake_at(l, f->now + LEDGER_INIT_WAIT);
-            return;
-        }
-        if (f->ask.limit_n > 0 && f->options.ledger_init_time == USEC_NEVER) {
-            phase_wake_at(l, f->now + LEDGER_INIT_WAIT);
-            return;
-        }
-        adopt = f->ask.limit_n > 0 && l->m->created < f->options.ledger_init_time;
+    *ret_known = true;
+    if (mrequest_invalid(l->m, &ignored).n > 0) {
+        return false;
     }
-    if (mrequest_invalid(l->m, &ignored).n > 0 || !adopt) {
-        l->p->state = MR_STATE_PENDING;
-        phase_event(l, true, STR("ForgedApproval"),
-                    STR("the state was set to Approved by somebody else; it is Pending again"));
-        return;
+    if (f->trust_approval) {
+        return true;
     }
-    l->p->ask = PHASE_ASK_ADOPT;
-    l->p->ask_state = mrequest_phase_name(MR_PHASE_APPROVED);
-    if (phase_ask_held(f)) {
-        phase_enter_approved(l, /* adopted= */ true);
+    if (l->m->status.phase != MR_PHASE_ABSENT) {
+        return false; /* a request of ours: what it was granted is over, or never was */
     }
+    if (f->ask_adopts) {
+        return true; /* judged before: it is being asked again as a fact */
+    }
+    *ret_known = f->asked && f->options_known &&
+                 (f->ask.limit_n == 0 || f->options.ledger_init_time != USEC_NEVER);
+    return *ret_known && f->ask.limit_n > 0 && l->m->created < f->options.ledger_init_time;
+}
+
+static void take_back_forged(struct phase_decision *l)
+{
+    l->p->state = MR_STATE_PENDING;
+    phase_event(l, true, STR("ForgedApproval"),
+                l->m->state == MR_STATE_APPROVED
+                    ? STR("the state was set to Approved by somebody else; it is Pending again")
+                    : STR("the state was set to InProgress without an approval; it is Pending "
+                          "again"));
 }
 
 static void adopt_in_progress(struct phase_decision *l)
 {
-    struct str reason;
-    struct str problem = mrequest_invalid(l->m, &reason);
-    if (problem.n > 0) {
-        phase_condition(l, COND_ACCEPTED, COND_FALSE, reason, problem);
-    } else {
-        l->p->ask = PHASE_ASK_ADOPT;
-        l->p->ask_state = mrequest_phase_name(MR_PHASE_IN_PROGRESS);
-        phase_condition(l, COND_ACCEPTED, COND_TRUE, STR("Valid"),
-                        STR("the request can be granted"));
-        phase_condition(l, COND_LIMIT_AVAILABLE, COND_TRUE, STR("Adopted"),
-                        STR("work that is going on counts"));
-    }
+    phase_condition(l, COND_ACCEPTED, COND_TRUE, STR("Valid"), STR("the request can be granted"));
+    phase_condition(l, COND_LIMIT_AVAILABLE, COND_TRUE, STR("Adopted"),
+                    STR("work that is going on counts"));
     if (l->s->queued == 0) {
         l->s->queued = phase_second_of(l->m->created > 0 ? l->m->created : l->f->now);
     }
     phase_enter_in_progress(l, /* adopted= */ true);
+}
+
+/* Approved or InProgress, and not by us: adopted from the one before us, or taken back (R17). */
+static void decide_foreign_state(struct phase_decision *l)
+{
+    bool approved = l->m->state == MR_STATE_APPROVED;
+    bool known;
+    bool adopt = foreign_is_adopted(l, &known);
+    if (!known) {
+        l->p->ask = PHASE_ASK_RESERVE;
+        l->p->ask_state = mrequest_phase_name(MR_PHASE_PREPARING);
+        phase_wake_at(l, l->f->now + LEDGER_INIT_WAIT);
+        return;
+    }
+    if (!adopt) {
+        take_back_forged(l);
+        return;
+    }
+    l->p->ask = PHASE_ASK_ADOPT;
+    l->p->ask_state = mrequest_phase_name(approved ? MR_PHASE_APPROVED : MR_PHASE_IN_PROGRESS);
+    if (!approved) {
+        adopt_in_progress(l);
+    } else if (phase_ask_held(l->f)) {
+        phase_enter_approved(l, /* adopted= */ true);
+    }
 }
 
 static void decide_pending(struct phase_decision *l)
@@ -180,10 +196,8 @@ static void decide_pending(struct phase_decision *l)
         decide_queue(l);
         break;
     case MR_STATE_APPROVED:
-        decide_foreign_approval(l);
-        break;
     case MR_STATE_IN_PROGRESS:
-        adopt_in_progress(l);
+        decide_foreign_state(l);
         break;
     case MR_STATE_COMPLETED:
         phase_complete(l, MR_RESULT_WITHDRAWN);
@@ -294,6 +308,12 @@ static void decide_preparing(struct phase_decision *l)
         return;
     }
     if (l->m->state == MR_STATE_IN_PROGRESS) {
+        /* Approved is only ever written after the status has said FinalCheck. */
+        if (l->m->status.step != MR_STEP_FINAL_CHECK && !f->trust_approval) {
+            l->p->prepare = f->preparing;
+            take_back_forged(l);
+            return;
+        }
         l->p->ask = PHASE_ASK_ADOPT;
         phase_enter_in_progress(l, /* adopted= */ !phase_ask_held(f));
         return;

@@ -340,7 +340,8 @@ static void tracked_read_facts(struct tracked_request *c, struct phase_facts *f)
         .elapsed = tracked_elapsed(c, m, wall),
         .tolerance = r->config.skew_tolerance,
         .finished_ttl = r->config.finished_ttl,
-        .trust_approval = r->config.trust_approval,
+        .trust_approval = r->config.trust_approval ||
+                          mutated(r->config.client->mutations, MUTATION_FORGED_ADOPTED),
         .rejected = requests_last_rejection(r, m),
         .releasing = c->releasing,
         .grants_numbered = !r->prunes_grant,

@@ -279,6 +279,20 @@ def test_the_target_of_a_request_may_be_added_and_not_changed(objects, unique, f
         assert any(f"{field} is immutable" in text for text in causes(answer).values())
 
 
+@pytest.mark.backend("cluster")
+@pytest.mark.parametrize("state", STATES)
+def test_a_new_request_is_pending(objects, unique, state):
+    status, answer = objects.create("maintenancerequests", unique, {"name": "n", "type": "node", "state": state})
+    if state == "Pending":
+        assert status == 201, answer
+        return
+    assert status == 422, answer
+    assert causes(answer)["spec"].endswith("a new request is Pending")
+    assert objects.create("maintenancerequests", unique)[0] == 201  # nor by a spec that comes later
+    status, answer = objects.patch("maintenancerequests", unique, {"spec": {"state": state}})
+    assert status == 422, answer
+
+
 WAYS = {"Pending": [], "Approved": ["Approved"], "InProgress": ["Approved", "InProgress"],
         "Completed": ["Completed"]}
 

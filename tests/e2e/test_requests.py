@@ -3,6 +3,8 @@
 Every case has its own nodes and a limit that selects them alone, so cases share a cluster.
 """
 
+import time
+
 import pytest
 
 from requests_api import path
@@ -300,12 +302,42 @@ def test_a_forged_approval_is_taken_back(requests_env, serve, objects):
     requests_env.wait_limit(limit, granted=1)
 
 
+@pytest.mark.backend("sandbox")  # it evaluates no rules, as the servers of older CRDs
+def test_work_that_nobody_granted_is_taken_back(requests_env, serve):
+    nodes = requests_env.nodes(2)
+    limit = requests_env.limit(limit=50)
+    serve()
+    requests_env.wait_limit(limit, population=2)
+    holder = requests_env.ask(nodes[0])
+    requests_env.wait_phase(holder, "Approved")
+    forged = requests_env.ask(nodes[1], state="InProgress")
+    requests_env.wait_reason(forged, "LimitReached")
+    requests_env.wait_state(forged, "Pending")
+    requests_env.wait_limit(limit, granted=1)
+
+
+def test_an_approval_that_is_withdrawn_did_not_succeed(backend, requests_env, serve, tmp_path):
+    node = requests_env.nodes(1)[0]
+    requests_env.limit(limit=100)
+    serve()
+    name = requests_env.ask(node)
+    requests_env.wait_phase(name, "Approved")
+    with Process([drydock(), "withdraw", "--kubeconfig", backend.kubeconfig, name],
+                 str(tmp_path), "withdraw") as process:
+        assert process.wait() == 0, process.log()
+    requests_env.wait_phase(name, "Completed")
+    assert requests_env.status(name)["result"] == "Withdrawn"
+
+
 def test_work_that_began_before_us_is_adopted(requests_env, serve, objects):
     nodes = requests_env.nodes(2)
     limit = requests_env.limit(limit=50)
     names = [requests_env.ask(node) for node in nodes]
     for name in names:
         objects.move(name, "Approved", "InProgress")
+    # Times are whole seconds: a ledger that begins in the same one is not newer.
+    made = max(objects.get("maintenancerequests", name)["metadata"]["creationTimestamp"] for name in names)
+    wait_for(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > made, "the second is over")
     serve()
     for name in names:
         requests_env.wait_phase(name, "InProgress")

@@ -149,7 +149,12 @@ static void actor_new(struct sim_run *t, const struct action *action)
     /* Half of all are as they should be, and one in eight of them begins with a lie. */
     uint32_t behavior = action->variant / 16 % (2 * BEHAVIOR_COUNT);
     a->behavior = behavior < BEHAVIOR_COUNT ? (enum actor_behavior)behavior : BEHAVIOR_DILIGENT;
-    bool forges_state = a->behavior == BEHAVIOR_FORGES && action->variant / 1024 % 2 == 0;
+    const char *state = ""; /* the schema would have to refuse all others */
+    if (a->behavior == BEHAVIOR_FORGES) {
+        static const char *const states[] = { ",\"state\":\"Approved\"", "",
+                                              ",\"state\":\"InProgress\"", "" };
+        state = states[action->variant / 1024 % ARRAY_LEN(states)];
+    }
     (void)snprintf(a->name, sizeof(a->name), "mr-%u", t->actor_n++);
     struct str body = arena_printf(
         &t->tmp,
@@ -157,8 +162,7 @@ static void actor_new(struct sim_run *t, const struct action *action)
         "\"name\":\"%s\",\"labels\":{\"maintenancerequests.repairman.k8s.io/clientname\":\"c%u\"}},"
         "\"spec\":{\"type\":\"node\",\"name\":\"" STR_FMT "\",\"priority\":%u%s%s}}",
         a->name, action->variant % 3, STR_ARG(node), action->variant / 2048 % 3,
-        action->variant / 8192 % 4 == 0 ? ",\"preparation\":\"None\"" : "",
-        forges_state ? ",\"state\":\"Approved\"" : "");
+        action->variant / 8192 % 4 == 0 ? ",\"preparation\":\"None\"" : "", state);
     int status = sim_run_admin_request(t, "POST", STR(REQUESTS_PATH), API_JSON, body);
     ASSERT(status == 201);
     a->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ACTOR_DELAY_MIN, SECONDS(60));

@@ -145,8 +145,15 @@ static void check_adoption(struct check_requests *b, struct str writer, const st
     if (r == NULL) {
         return;
     }
+    struct str name = string_at(limit, "metadata.name");
+    const struct jval *request = request_find(b, r);
+    if (request != NULL && !r->ever_granted && !is_older_than_ledger(b, request)) {
+        check_violation(b->basic,
+                        "R17: " STR_FMT " reserves for " STR_FMT " under " STR_FMT
+                        ", which was never granted, as for a fact",
+                        STR_ARG(writer), STR_ARG(r->name), STR_ARG(name));
+    }
     if (b->now - r->finished_at > CHECK_WATCH_LAG_MAX) {
-        struct str name = string_at(limit, "metadata.name");
         check_violation(b->basic,
                         "R1: " STR_FMT " adopts " STR_FMT " under " STR_FMT
                         ", which has been over for long",

@@ -70,7 +70,7 @@ static void check_revocation(struct check_requests *b, struct str writer,
 {
     usec_t work = SECONDS(RANDOM_LIMITS_IN_PROGRESS_S);
     usec_t wait = SECONDS(RANDOM_LIMITS_APPROVED_S);
-    if (string_is(old, "spec.state", "InProgress") && b->now - r->started_at < work) {
+    if (string_is(old, "spec.state", "InProgress") && r->granted && b->now - r->started_at < work) {
         check_violation(b->basic, "R7: " STR_FMT " ends the work of " STR_FMT " after %lld ms",
                         STR_ARG(writer), STR_ARG(r->name),
                         (long long)(b->now - r->started_at) / 1000);
@@ -99,6 +99,7 @@ static void on_state(struct check_requests *b, const struct apiserver_commit *co
     } else if (by_controller && str_eq(is, STR("Approved"))) {
         check_approval(b, writer, r);
         r->granted = true;
+        r->ever_granted = true;
         r->granted_at = b->now;
     } else if (by_controller) {
         check_revocation(b, writer, r, commit->old);
@@ -107,6 +108,32 @@ static void on_state(struct check_requests *b, const struct apiserver_commit *co
         r->started_at = b->now;
     } else if (!str_eq(is, STR("Approved"))) {
         r->granted = false;
+    }
+}
+
+static bool is_with_actor(const struct jval *request)
+{
+    return string_is(request, "status.phase", "Approved") ||
+           string_is(request, "status.phase", "InProgress");
+}
+
+/* R17: what says Approved or InProgress of its own counts as granted only if it is older than the
+ * ledger, and no controller has seen it before. */
+static void on_phase(struct check_requests *b, const struct apiserver_commit *commit,
+                     struct seen_request *r)
+{
+    if (!is_controller(commit->user_agent) || !is_with_actor(commit->now) ||
+        is_with_actor(commit->old)) {
+        return;
+    }
+    struct str was = string_at(commit->old, "status.phase");
+    if (str_eq(was, STR("Preparing"))) {
+        r->granted = true; /* it was reserved and checked */
+        r->ever_granted = true;
+    } else if (!r->ever_granted && (was.n > 0 || !is_older_than_ledger(b, commit->now))) {
+        check_violation(b->basic,
+                        "R17: " STR_FMT " counts " STR_FMT " as granted, which says so of its own",
+                        STR_ARG(commit->user_agent), STR_ARG(r->name));
     }
 }
 
@@ -128,6 +155,7 @@ static void on_request(struct check_requests *b, const struct apiserver_commit *
         return;
     }
     on_state(b, commit, r);
+    on_phase(b, commit, r);
     if (string_is(commit->now, "status.phase", "Preparing") &&
         !string_is(commit->old, "status.phase", "Preparing")) {
         r->reserved_at = b->now;

@@ -15,6 +15,7 @@ struct seen_request {
     struct str target;
     usec_t reserved_at; /* since when it says that it is being prepared */
     bool granted;       /* approved by a controller, and not taken or given back since */
+    bool ever_granted;  /* at any time by a controller that had reserved for it before */
     usec_t granted_at;
     usec_t started_at;
     usec_t finished_at; /* its phase says that it is over, or it is gone; USEC_NEVER: not yet */
@@ -276,6 +277,19 @@ static inline struct lock_search lock_find(struct check_requests *b, struct str 
     apiserver_each(b->server, STR("coordination.k8s.io"), STR("leases"), STR("default"), lock_visit,
                    &search);
     return search;
+}
+
+/* It may be from before the ledgers began (R17). */
+static inline bool is_older_than_ledger(struct check_requests *b, const struct jval *request)
+{
+    struct all_limits all = limits_list(b);
+    for (uint32_t i = 0; i < all.n; i++) {
+        usec_t init = time_at(all.items[i].object, "status.ledgerInitTime");
+        if (init == 0 || init > time_at(request, "metadata.creationTimestamp")) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ── check_limits.c ────────────────────────────────────────────────────────────────────────── */

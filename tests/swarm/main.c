@@ -45,6 +45,7 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_PAUSE_IGNORED] = "pause-ignored",
     [MUTATION_TIMEOUT_EARLY] = "timeout-early",
     [MUTATION_STRIKE_BY_REQUEST] = "strike-by-request",
+    [MUTATION_FORGED_ADOPTED] = "forged-adopted",
     [MUTATION_ORDER_IGNORED] = "order-ignored",
     [MUTATION_HOOK_UNAPPROVED] = "hook-unapproved",
     [MUTATION_HOOK_AGAIN] = "hook-again",
@@ -106,6 +107,7 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_PAUSE_IGNORED:
     case MUTATION_TIMEOUT_EARLY:
     case MUTATION_STRIKE_BY_REQUEST:
+    case MUTATION_FORGED_ADOPTED:
         return STORY_REQUESTS;
     case MUTATION_HOOK_UNAPPROVED:
     case MUTATION_HOOK_AGAIN:

@@ -594,19 +594,81 @@ TEST(e11_an_invalid_request_is_never_adopted_as_approved)
     CHECK_EQ(d.p.state, MR_STATE_PENDING);
 }
 
-TEST(e11_work_that_goes_on_is_always_adopted)
+TEST(e11_work_that_was_never_granted_is_forged)
+{
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_ABSENT); /* created as InProgress */
+    d.m.state = MR_STATE_IN_PROGRESS;
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+    CHECK_EQ(d.p.ask, PHASE_ASK_RESERVE);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_ABSENT);
+    phase_fixture_hold(&d);
+    d.f.options.ledger_init_time = d.m.created;
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.state, MR_STATE_PENDING);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_ABSENT);
+    check_event(&d, "ForgedApproval");
+    CHECK(d.p.events[0].warning);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture e = phase_fixture_in(MR_PHASE_PENDING); /* written over Pending */
+    e.m.state = MR_STATE_IN_PROGRESS;
+    e.f.options.ledger_init_time = LATER;
+    e.f.ask_adopts = true; /* the ask of a grant that is over is still being ended */
+    e.m.status.grant = 1;
+    phase_fixture_decide(&e);
+    CHECK_EQ(e.p.state, MR_STATE_PENDING);
+    CHECK_EQ(e.p.status.phase, MR_PHASE_PENDING);
+    check_event(&e, "ForgedApproval");
+}
+
+TEST(e11_work_during_the_preparation_is_forged_before_its_end)
+{
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_draining();
+    d.m.state = MR_STATE_IN_PROGRESS;
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.state, MR_STATE_PENDING);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING);
+    CHECK_EQ(d.p.ask, PHASE_ASK_RESERVE);
+    CHECK(d.p.prepare);
+    check_event(&d, "ForgedApproval");
+    /* The actor may begin before the status says Approved. */
+    d.m.status.step = MR_STEP_FINAL_CHECK;
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
+}
+
+TEST(e11_work_that_began_before_us_is_adopted)
+{
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_ABSENT);
+    d.m.state = MR_STATE_IN_PROGRESS;
+    phase_fixture_wait(&d, ASK_WHY_LIMIT_REACHED, "LimitReached");
+    d.f.ask.limit_n = 1;
+    d.f.options_known = true;
+    d.f.options.ledger_init_time = d.m.created + SECONDS(1);
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.ask, PHASE_ASK_ADOPT);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
+    CHECK_EQ(d.p.status.in_progress, LATER);
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+    check_event(&d, "RequestAdopted");
+}
+
+TEST(e11_trust_adopts_work_that_goes_on)
 {
     static const enum mrequest_phase phases[] = { MR_PHASE_ABSENT, MR_PHASE_PENDING };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
         CLEANUP(phase_fixture_done)
         struct phase_fixture d = phase_fixture_in(phases[i]);
         d.m.state = MR_STATE_IN_PROGRESS;
+        d.f.trust_approval = true;
         phase_fixture_decide(&d);
         CHECK_EQ(d.p.ask, PHASE_ASK_ADOPT);
         CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
-        CHECK_EQ(d.p.status.in_progress, LATER);
         CHECK_EQ(d.p.state, MR_STATE_ABSENT);
-        check_event(&d, "RequestAdopted");
     }
 }
 

@@ -478,7 +478,9 @@ PROPERTY(every_combination_has_an_answer)
     enum mrequest_phase before = d.m.status.phase;
     CHECK(d.p.state != MR_STATE_APPROVED ||
           (before == MR_PHASE_PREPARING && d.f.asked && d.f.ask.stage == ASK_HELD)); /* R2 */
-    CHECK(d.m.state != MR_STATE_IN_PROGRESS || d.p.state == MR_STATE_ABSENT ||
+    bool forged = before < MR_PHASE_PREPARING ||
+                  (before == MR_PHASE_PREPARING && d.m.status.step != MR_STEP_FINAL_CHECK);
+    CHECK(d.m.state != MR_STATE_IN_PROGRESS || d.p.state == MR_STATE_ABSENT || forged ||
           d.f.options.on_in_progress == ON_PROGRESS_REQUEUE ||
           d.f.options.on_in_progress == ON_PROGRESS_CLOSE || before == MR_PHASE_REJECTED); /* R5 */
     CHECK(d.m.state != MR_STATE_COMPLETED || d.p.state == MR_STATE_ABSENT);                /* R6 */

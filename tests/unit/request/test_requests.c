@@ -493,19 +493,23 @@ TEST(requests_that_have_ended_are_deleted_in_time)
 
 TEST(requests_that_approve_themselves_are_pending_again)
 {
-    CLEANUP(fixture_done)
-    struct requests_fixture q = { 0 };
-    fixture_begin(&q, 3, 1);
-    fixture_create_limit(&q, "node", ONE);
-    fixture_run(&q, SECONDS(5));
-    fixture_create_request(&q, "mr-1", "node-001", "");
-    fixture_run_until_phase(&q, "mr-1", "Approved");
-    fixture_create_request(&q, "mr-2", "node-002", ",\"state\":\"Approved\"");
-    fixture_run_until(&q, "mr-2", "spec.state", "Pending", MINUTES(1));
-    fixture_run(&q, SECONDS(5));
-    CHECK_EQ(fixture_events(&q, "ForgedApproval", NULL), 1);
-    CHECK_STR(fixture_text(&q, "mr-2", "status.phase"), "Pending");
-    CHECK_EQ(fixture_reservations(&q), 1);
+    static const char *const forged[] = { ",\"state\":\"Approved\"", ",\"state\":\"InProgress\"" };
+    for (size_t i = 0; i < ARRAY_LEN(forged); i++) {
+        CLEANUP(fixture_done)
+        struct requests_fixture q = { 0 };
+        fixture_begin(&q, 3, 1);
+        fixture_create_limit(&q, "node", ONE);
+        fixture_run(&q, SECONDS(5));
+        fixture_create_request(&q, "mr-1", "node-001", "");
+        fixture_run_until_phase(&q, "mr-1", "Approved");
+        fixture_create_request(&q, "mr-2", "node-002", forged[i]);
+        fixture_run_until(&q, "mr-2", "spec.state", "Pending", MINUTES(1));
+        fixture_run(&q, SECONDS(5));
+        CHECK_EQ(fixture_events(&q, "ForgedApproval", NULL), 1);
+        CHECK_EQ(fixture_events(&q, "RequestAdopted", NULL), 0);
+        CHECK_STR(fixture_text(&q, "mr-2", "status.phase"), "Pending");
+        CHECK_EQ(fixture_reservations(&q), 1);
+    }
 }
 
 TEST(requests_approved_before_the_take_over_are_adopted)
