@@ -55,7 +55,9 @@ static void limit_status_conditions(const struct limit_status *s, struct tree *s
     struct tree *list = list_at(a, status, "conditions");
     bool accepted = s->reason.n == 0;
     bool over_before = false;
+    bool full_before = false;
     TREE_EACH (list, item) {
+        full_before = full_before || str_eq(tree_text_at(item, "type"), STR("LedgerFull"));
         over_before = over_before || (str_eq(tree_text_at(item, "type"), STR("OverCommitted")) &&
                                       str_eq(tree_text_at(item, "status"), STR("True")));
     }
@@ -66,6 +68,21 @@ static void limit_status_conditions(const struct limit_status *s, struct tree *s
         l->generation, s->now, a);
     if (!l->type_known) {
         return;
+    }
+    if (s->ledger_full || full_before) { /* no other limit has to have this one */
+        status_condition_set(
+            list,
+            &(struct status_condition){
+                "LedgerFull", s->ledger_full,
+                s->ledger_full ? STR("TooManyReservations") : STR("Fits"),
+                s->ledger_full
+                    ? arena_printf(a,
+                                   "%u reservations take %llu of %u bytes: nothing more is granted "
+                                   "or adopted; divide what the limit selects among several",
+                                   s->reservations->n, (unsigned long long)s->reservations->bytes,
+                                   RESERVATIONS_BYTES_MAX)
+                    : STR("") },
+            l->generation, s->now, a);
     }
     bool known = l->unknown.n == 0;
     status_condition_set(list,

@@ -22,6 +22,7 @@ struct limit_status {
     const struct reservations *reservations;
     bool reservations_changed; /* they are not those that were read: entries came or went */
     bool granted;              /* some of them are new grants: lastGrantTime is now */
+    bool ledger_full;          /* there may be some that do not fit into the object any more */
     bool released;             /* some were released: lastReleaseTime is now */
     struct str reason;         /* why Accepted is False; empty = it is True */
     struct str problem;

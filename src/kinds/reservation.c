@@ -37,6 +37,21 @@ static uint32_t *sorted(struct reservation_key *keys, uint32_t n, struct arena *
     return order;
 }
 
+uint64_t reservation_bytes(const struct reservation *r)
+{
+    return RESERVATION_BYTES_FIXED + r->uid.n + r->name.n + r->target.n + r->state.n;
+}
+
+bool reservations_fit(uint64_t n, uint64_t bytes, uint64_t more)
+{
+    return n < RESERVATIONS_MAX && bytes + more <= RESERVATIONS_BYTES_MAX;
+}
+
+bool reservations_full(const struct reservations *r)
+{
+    return !reservations_fit(r->n, r->bytes, RESERVATION_BYTES_LONGEST);
+}
+
 void reservations_index(struct reservations *r, struct reservation *items, uint32_t n,
                         struct arena *out)
 {
@@ -48,6 +63,7 @@ void reservations_index(struct reservations *r, struct reservation *items, uint3
     struct arena tmp = { 0 };
     struct reservation_key *keys = ARENA_ARRAY(&tmp, struct reservation_key, n);
     for (uint32_t i = 0; i < n; i++) {
+        r->bytes += reservation_bytes(&items[i]);
         keys[i] = (struct reservation_key){ .text = items[i].uid, .index = i };
     }
     r->by_uid = sorted(keys, n, out);

@@ -101,7 +101,8 @@ enum ask_why {
     ASK_WHY_NOT_COMPUTED, /* a limit's inputs cannot be read, or may_act says no */
     ASK_WHY_BACKOFF,
     ASK_WHY_TARGET_NOT_FOUND,
-    ASK_WHY_DENIED, /* --missing-limit=deny */
+    ASK_WHY_DENIED,      /* --missing-limit=deny */
+    ASK_WHY_LEDGER_FULL, /* no reservation fits into the limit's object any more */
 };
 
 struct ask_spec {
@@ -235,6 +236,8 @@ struct arbiter_limit {
     usec_t gap_end; /* wall: nothing is granted before; 0 = there is no gap */
     bool paused;
     bool overcommitted;
+    uint32_t ledger_bytes; /* of its reservations; RESERVATIONS_BYTES_MAX */
+    bool ledger_full;
     const struct arbiter_holder *holders;
 };
 uint32_t arbiter_limit_count(const struct arbiter *a);

@@ -83,6 +83,7 @@ struct limit_state {
     struct limit_counts counts; /* as if this turn's reservations were added and removed already */
     uint32_t to_add;
     uint32_t kept_for_queue; /* for asks with queue_only */
+    uint64_t bytes_claimed;  /* by both */
     bool releasing;
     uint32_t waiting;
     /* The object on the server. */

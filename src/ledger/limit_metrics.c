@@ -16,6 +16,8 @@ static const struct {
     { "drydock_limit_paused", "1: the limit grants nothing new because it is paused." },
     { "drydock_limit_overcommitted", "1: more is disturbed than the limit allows." },
     { "drydock_limit_problem", "1: the limit grants nothing because it cannot be evaluated." },
+    { "drydock_limit_ledger_bytes", "Bytes that a limit's reservations take in its object." },
+    { "drydock_limit_ledger_full", "1: no more reservations fit into the limit's object." },
 };
 
 static struct metric *limit_metrics_family(struct metrics *m, size_t i)
@@ -30,8 +32,9 @@ static bool limit_metrics_limit(void *ctx, const struct arbiter_limit *limit)
 {
     struct metrics *m = ctx;
     const uint32_t values[] = {
-        limit->nominal,    limit->granted, limit->unavailable,   limit->waiting,
-        limit->population, limit->paused,  limit->overcommitted, limit->problem.n > 0,
+        limit->nominal,      limit->granted,     limit->unavailable,   limit->waiting,
+        limit->population,   limit->paused,      limit->overcommitted, limit->problem.n > 0,
+        limit->ledger_bytes, limit->ledger_full,
     };
     _Static_assert(ARRAY_LEN(values) == ARRAY_LEN(limit_gauges), "one value each");
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {

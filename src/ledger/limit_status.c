@@ -220,7 +220,7 @@ static uint32_t draft_add_granted(struct limit_state *b, struct reservation *ite
     struct arbiter *a = b->arbiter;
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        if (!k->granting || n >= RESERVATIONS_MAX || !ask_is_due(k, b)) {
+        if (!k->granting || !ask_is_due(k, b)) {
             continue;
         }
         items[n++] = (struct reservation){
@@ -357,6 +357,7 @@ static void limit_state_update(struct limit_state *b)
         .limit = l,
         .reservations = &d.reservations,
         .reservations_changed = d.reservations_changed,
+        .ledger_full = reservations_full(&d.reservations),
         .granted = d.granted,
         .released = d.released,
         .reason = b->reason,

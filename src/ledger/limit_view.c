@@ -14,6 +14,7 @@ static const struct str ask_why_names[] = {
     [ASK_WHY_BACKOFF] = STR_INIT("Backoff"),
     [ASK_WHY_TARGET_NOT_FOUND] = STR_INIT("TargetNotFound"),
     [ASK_WHY_DENIED] = STR_INIT("NoLimitConfigured"),
+    [ASK_WHY_LEDGER_FULL] = STR_INIT("LedgerFull"),
 };
 
 static struct str ask_type_name(const struct ask *k)
@@ -117,6 +118,11 @@ static struct str ask_why_text(const struct ask *k, struct arena *out)
     case ASK_WHY_DENIED:
         return arena_printf(out, "no MaintenanceLimit applies to " STR_FMT " " STR_FMT,
                             STR_ARG(ask_type_name(k)), STR_ARG(k->target_name));
+    case ASK_WHY_LEDGER_FULL:
+        return arena_printf(out,
+                            "limit " STR_FMT ": no more reservations fit into the object; divide "
+                            "what it selects among several limits",
+                            STR_ARG(name));
     }
     return STR_NONE;
 }
@@ -248,6 +254,8 @@ static void limit_view_fill(const struct limit_state *b, struct arena *out,
         .gap_end = limit_gap_end(l),
         .paused = l->paused,
         .overcommitted = limit_is_overcommitted(l, &t),
+        .ledger_bytes = (uint32_t)MIN(l->reservations.bytes, (uint64_t)UINT32_MAX),
+        .ledger_full = reservations_full(&l->reservations),
         .holders = holders,
     };
 }

@@ -213,6 +213,7 @@ static void limit_state_begin_turn(struct limit_state *b)
     struct str last = STR_NONE;
     b->to_add = 0;
     b->kept_for_queue = 0;
+    b->bytes_claimed = 0;
     b->waiting = 0;
     b->releasing = false;
     b->counts = (struct limit_counts){ .population = b->population,
@@ -255,6 +256,22 @@ static struct limit_target applied_target(const struct ask *k, const struct limi
     };
 }
 
+static uint64_t ask_bytes(const struct ask *k)
+{
+    return reservation_bytes(&(struct reservation){ .uid = k->spec.uid,
+                                                    .name = k->spec.name,
+                                                    .target = k->target_name,
+                                                    .state = buf_str(&k->state) });
+}
+
+/* What is being removed may still be there when the reservation is added. */
+static bool ask_fits(const struct ask *k, const struct limit_state *b)
+{
+    const struct reservations *r = &limit_of(b)->reservations;
+    return reservations_fit((uint64_t)r->n + b->to_add + b->kept_for_queue,
+                            r->bytes + b->bytes_claimed, ask_bytes(k));
+}
+
 static enum ask_why applied_evaluate(const struct ask *k, const struct applied_limit *applied)
 {
     const struct limit_state *b = applied->limit;
@@ -279,11 +296,10 @@ static enum ask_why applied_evaluate(const struct ask *k, const struct applied_l
         (b->to_add + b->kept_for_queue > 0 || b->releasing || limit_gap_end(l) > a->wall)) {
         return ASK_WHY_GAP;
     }
-    if (l->reservations.n + b->to_add + b->kept_for_queue >= RESERVATIONS_MAX ||
-        !limit_allows_one_more(l, &b->counts, applied_target(k, b))) {
+    if (!limit_allows_one_more(l, &b->counts, applied_target(k, b))) {
         return ASK_WHY_LIMIT_REACHED;
     }
-    return ASK_WHY_NONE;
+    return ask_fits(k, b) ? ASK_WHY_NONE : ASK_WHY_LEDGER_FULL;
 }
 
 static void limit_state_count_grant(struct limit_state *b, struct limit_target target)
@@ -302,6 +318,7 @@ static void applied_count(struct ask *k, struct applied_limit *applied)
     struct limit_target target = applied_target(k, b);
     applied->wanted = true;
     b->to_add++;
+    b->bytes_claimed += ask_bytes(k);
     limit_state_count_grant(b, target);
     k->was_unavailable = k->was_unavailable || target.unavailable;
 }
@@ -363,7 +380,7 @@ static void ask_grant(struct ask *k)
  * the write fails. */
 static bool applied_is_forced(struct ask *k, const struct applied_limit *applied)
 {
-    if (!k->spec.already_true || k->adopted) {
+    if (!k->spec.already_true || k->adopted || !ask_fits(k, applied->limit)) {
         return false;
     }
     if (applied->limit->item == NULL || applied->confirmed == applied->version) {
@@ -447,6 +464,7 @@ static void ask_decide_queue_only(struct ask *k)
         struct limit_state *b = k->applied[i].limit;
         if (!k->applied[i].reserved) {
             b->kept_for_queue++;
+            b->bytes_claimed += ask_bytes(k);
             limit_state_count_grant(b, applied_target(k, b));
         }
     }
