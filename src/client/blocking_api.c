@@ -3,6 +3,8 @@
 
 #include "kube/retry.h"
 
+#include <errno.h>
+
 #define RETRY_WAIT_BASE MSECONDS(200)
 #define RETRY_WAIT_MAX SECONDS(5)
 #define SILENCE_MAX SECONDS(150) /* bookmarks come every minute; a dead peer sends none */
@@ -85,6 +87,13 @@ static int blocking_api_send_once(struct blocking_api *t, const struct api_reque
     return 0;
 }
 
+/* The same would happen again: a wrong address, a wrong file, nobody there. */
+static bool blocking_api_is_permanent(const struct err *err)
+{
+    return err->code == ERR_NOTFOUND || err->code == ERR_DENIED || err->code == ERR_INVALID ||
+           err->code == ERR_PROTO || err->os == ECONNREFUSED;
+}
+
 int blocking_api_send(struct blocking_api *t, const struct api_request *request, struct arena *out,
                       struct blocking_api_reply *ret, struct err *err)
 {
@@ -96,7 +105,9 @@ int blocking_api_send(struct blocking_api *t, const struct api_request *request,
         if (r < 0) {
             return r;
         }
-        bool transient = x.verdict == RETRY_LATER || x.verdict == RETRY_QUIET;
+        t->answered = t->answered || x.answer.status != 0;
+        bool futile = t->fail_fast && !t->answered && blocking_api_is_permanent(&x.err);
+        bool transient = !futile && (x.verdict == RETRY_LATER || x.verdict == RETRY_QUIET);
         usec_t wait = MAX(backoff_next(&backoff, loop_random(t->loop)), x.retry_after);
         if (!transient || loop_now(t->loop) + wait >= end) {
             if (x.answer.status == 0) {

@@ -23,6 +23,10 @@ struct blocking_api {
     bool (*leaving)(void *ctx);
     void *ctx;
     usec_t retry_time; /* 0 = BLOCKING_API_RETRY_TIME */
+    /* Until the server has answered once, a failure that waiting does not mend (nobody listens,
+     * no such host, an unknown authority, no credentials) is told at once: somebody sits there. */
+    bool fail_fast;
+    bool answered; /* the server has, once at least */
 };
 
 struct blocking_api_reply {

@@ -312,6 +312,9 @@ int curl_endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct 
     case CURLE_COULDNT_CONNECT:
         (void)error_connect(easy, code, detail, err);
         break;
+    case CURLE_COULDNT_RESOLVE_HOST:
+        (void)err_set(err, ERR_NOTFOUND, "no such host (%s)", words);
+        break;
     case CURLE_PEER_FAILED_VERIFICATION:
         (void)error_certificate(easy, words, err);
         break;

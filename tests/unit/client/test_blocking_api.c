@@ -4,6 +4,8 @@
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"
 
+#define DENIED -2 /* an unknown authority, a credential plugin that is not there */
+
 /* A server that a script plays: each turn answers the oldest call with the next line of it. */
 struct blocking_api_fixture {
     struct virtual_loop *time;
@@ -11,7 +13,7 @@ struct blocking_api_fixture {
     struct blocking_api blocking_api;
     struct arena memory;
     struct err err;
-    const int *answers; /* statuses, ended by -1; 0 = the connection fails */
+    const int *answers; /* statuses, ended by -1; 0 = the connection fails, DENIED: for good */
     usec_t retry_after;
     bool leaving;
 };
@@ -22,8 +24,8 @@ static void blocking_api_fixture_turn(void *ctx, usec_t until)
     struct fake_call *call = fake_call_first(&s->api);
     if (call != NULL && *s->answers != -1) {
         int status = *s->answers++;
-        if (status == 0) {
-            fake_call_fail(&s->api, call, ERR_IO);
+        if (status == 0 || status == DENIED) {
+            fake_call_fail(&s->api, call, status == 0 ? ERR_IO : ERR_DENIED);
         } else if (status == 429) {
             fake_call_reply_after(&s->api, call, status, s->retry_after);
         } else {
@@ -134,5 +136,40 @@ TEST(blocking_api_ends_when_the_caller_leaves)
     CHECK_EQ(blocking_api_fixture_get(&s, &status), -ERR_CANCELLED);
     CHECK_EQ(s.api.call_count, 0);
     CHECK_EQ(blocking_api_sleep(&s.blocking_api, SECONDS(1), USEC_NEVER, &s.err), -ERR_CANCELLED);
+    blocking_api_fixture_end(&s);
+}
+
+/* Who sits at a terminal does not wait for what waiting does not mend. */
+TEST(blocking_api_tells_a_permanent_failure_at_once_if_asked_to)
+{
+    struct blocking_api_fixture s;
+    int status;
+    blocking_api_fixture_begin(&s, (const int[]){ DENIED, 200, -1 });
+    s.blocking_api.fail_fast = true;
+    CHECK_EQ(blocking_api_fixture_get(&s, &status), -ERR_IO);
+    CHECK_EQ(s.api.sent, 1);
+    blocking_api_fixture_end(&s);
+}
+
+TEST(blocking_api_waits_for_a_server_that_it_has_reached_before)
+{
+    struct blocking_api_fixture s;
+    int status;
+    blocking_api_fixture_begin(&s, (const int[]){ 200, DENIED, 0, 200, -1 });
+    s.blocking_api.fail_fast = true;
+    CHECK_EQ(blocking_api_fixture_get(&s, &status), 0);
+    CHECK_EQ(blocking_api_fixture_get(&s, &status), 0);
+    CHECK_EQ(status, 200);
+    CHECK_EQ(s.api.sent, 4);
+    blocking_api_fixture_end(&s);
+}
+
+TEST(blocking_api_of_an_actor_waits_for_anything)
+{
+    struct blocking_api_fixture s;
+    int status;
+    blocking_api_fixture_begin(&s, (const int[]){ DENIED, 200, -1 });
+    CHECK_EQ(blocking_api_fixture_get(&s, &status), 0);
+    CHECK_EQ(s.api.sent, 2);
     blocking_api_fixture_end(&s);
 }
