@@ -71,7 +71,8 @@ struct machine_report_rules {
 };
 
 struct machine_report {
-    usec_t now; /* wall */
+    usec_t now;       /* wall */
+    uint32_t columns; /* of the text; 0 = MACHINE_REPORT_COLUMNS */
     struct str namespace;
     struct str name;
     bool ours;    /* not another shard's */

@@ -279,7 +279,11 @@ void machine_report_print_text(const struct machine_report *a, bool wide, struct
     struct report_text p = {
         .report = a,
         .wide = wide,
-        .line = { .out = out, .columns = wide ? 0 : MACHINE_REPORT_COLUMNS, .hang = 2 },
+        .line = { .out = out,
+                  .columns = wide             ? 0
+                             : a->columns > 0 ? a->columns
+                                              : MACHINE_REPORT_COLUMNS,
+                  .hang = 2 },
     };
     textwrap_printf(&p.line, "machine " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(a->namespace),
                     STR_ARG(a->name), STR_ARG(a->phase));

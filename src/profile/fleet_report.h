@@ -34,6 +34,7 @@ struct fleet_report {
     struct str config_error; /* empty = the file is good */
     usec_t config_loaded;    /* 0 = unknown */
     usec_t now;
+    uint32_t columns; /* of the text; 0 = NODE_REPORT_COLUMNS */
     uint32_t nodes;
     uint32_t counts[PROFILE_STATE_COUNT];  /* by the node's label; those without are operational */
     struct fleet_report_profile *profiles; /* sorted by name */

@@ -139,7 +139,10 @@ void fleet_report_print_text(const struct fleet_report *r, enum report_format fo
     struct fleet_report_page s = {
         .report = r,
         .form = form,
-        .line = { .out = out, .columns = form == NODE_REPORT_WIDE ? 0 : NODE_REPORT_COLUMNS },
+        .line = { .out = out,
+                  .columns = form == NODE_REPORT_WIDE ? 0
+                             : r->columns > 0         ? r->columns
+                                                      : NODE_REPORT_COLUMNS },
     };
     s.line.hang = 2;
     page_line(&s, page_heading(&s));

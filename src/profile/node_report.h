@@ -73,6 +73,7 @@ struct node_report {
     bool deleting;
     usec_t updated;   /* wall time of the decision; 0 = unknown */
     usec_t now;       /* wall time of the report */
+    uint32_t columns; /* of the text; 0 = NODE_REPORT_COLUMNS */
     struct str waits; /* "turn 3 of 12 to go into maintenance"; empty = for nothing */
     struct str drain; /* how far the drain is; empty = none runs */
     struct node_report_label *labels; /* those that the configuration shows, sorted */

@@ -226,7 +226,10 @@ void node_report_print_text(const struct node_report *r, enum report_format form
     struct node_report_page p = {
         .report = r,
         .form = form,
-        .line = { .out = out, .columns = form == NODE_REPORT_WIDE ? 0 : NODE_REPORT_COLUMNS },
+        .line = { .out = out,
+                  .columns = form == NODE_REPORT_WIDE ? 0
+                             : r->columns > 0         ? r->columns
+                                                      : NODE_REPORT_COLUMNS },
     };
     p.line.hang = 2;
     textwrap_add(&p.line, STR("node "));

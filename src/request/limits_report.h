@@ -83,6 +83,7 @@ enum limits_report_about { LIMITS_REPORT_ALL, LIMITS_REPORT_REQUEST, LIMITS_REPO
 
 struct limits_report {
     usec_t now;
+    uint32_t columns;                   /* of the text; 0 = 80 */
     enum limits_report_about about;     /* what it is narrowed to */
     struct limits_report_limit *limits; /* by name */
     uint32_t limit_n;

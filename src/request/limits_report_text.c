@@ -310,7 +310,10 @@ void limits_report_print_text(const struct limits_report *b, bool wide, struct b
     struct limits_page p = {
         .limits_report = b,
         .wide = wide,
-        .line = { .out = out, .columns = wide ? 0 : TEXT_COLUMNS },
+        .line = { .out = out,
+                  .columns = wide             ? 0
+                             : b->columns > 0 ? b->columns
+                                              : TEXT_COLUMNS },
     };
     if (b->about == LIMITS_REPORT_REQUEST && b->claim_n > 0) {
         limits_page_request(&p, &b->claims[0]);

@@ -60,6 +60,7 @@ static void bridge_pages_explain(struct bridge_pages *g, struct inbound_exchange
     machine_report.now -= machine_report.now % SECONDS(1); /* as JSON has it */
     machine_report.leading = g->source.leading(g->source.ctx);
     machine_report.leader = g->source.leader(g->source.ctx);
+    machine_report.columns = query_columns(query);
     if (format == QUERY_FORMAT_JSON) {
         struct json_writer w = json_writer_on(&out);
         machine_report_print_json(&machine_report, &w);

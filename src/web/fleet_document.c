@@ -11,14 +11,14 @@ struct fleet_reader {
     struct list link; /* of those that wait, or of the document's readers */
     struct fleet_documents *all;
     enum fleet_document_kind kind;
-    enum query_format format;
+    struct query_form form;
     struct inbound_exchange *x; /* borrowed: until it is answered or closed */
 };
 
 struct fleet_document {
     struct fleet_documents *all;
     enum fleet_document_kind kind;
-    enum query_format format;
+    struct query_form form;
     struct list readers;
     struct loop_timer timer;
     struct arena names;
@@ -100,6 +100,7 @@ static void fleet_document_begin(struct fleet_document *s)
             .config_error = arena_str(&s->memory, status.config_error),
             .config_loaded = status.config_loaded,
             .now = web_source_wall(source, s->all->loop),
+            .columns = s->form.columns,
         };
         for (uint32_t i = 0; i < status.profile_count; i++) {
             (void)fleet_report_profile(&s->report, &s->memory, status.profiles[i]);
@@ -110,12 +111,12 @@ static void fleet_document_begin(struct fleet_document *s)
 
 static void fleet_document_print(struct fleet_document *s)
 {
-    if (s->format == QUERY_FORMAT_JSON) {
+    if (s->form.format == QUERY_FORMAT_JSON) {
         s->report.board = buf_str(&s->board);
         fleet_report_print_json(&s->report, &s->writer);
     } else {
         fleet_report_print_text(
-            &s->report, s->format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT,
+            &s->report, s->form.format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT,
             &s->out);
         buf_add(&s->out, buf_str(&s->board));
         s->out.full = s->out.full || s->board.full;
@@ -129,14 +130,14 @@ static void fleet_document_answer(struct fleet_document *s)
     } else {
         fleet_report_sort(&s->report);
         if (s->kind == FLEET_DOCUMENT_STATUS) {
-            limits_api_print(s->all->source, s->all->loop, s->format, &s->board);
+            limits_api_print(s->all->source, s->all->loop, s->form, &s->board);
         }
         fleet_document_print(s);
     }
     struct list readers;
     list_move(&readers, &s->readers);
     bool good = !s->out.full;
-    enum query_format format = s->format;
+    enum query_format format = s->form.format;
     CLEANUP(shared_bytes_unrefp)
     struct shared_bytes *bytes = good ? shared_bytes_take(&s->out) : NULL;
     struct fleet_documents *all = s->all;
@@ -188,12 +189,13 @@ static void fleet_documents_next(void *ctx)
     struct fleet_document *s = ALLOC_NEW(struct fleet_document);
     s->all = all;
     s->kind = first->kind;
-    s->format = first->format;
+    s->form = first->form;
     list_init(&s->readers);
     loop_timer_init(&s->timer, all->loop, fleet_document_turn, s);
     LIST_EACH (&all->waiting, item) {
         const struct fleet_reader *r = CONTAINER_OF(item, struct fleet_reader, link);
-        if (r->kind == s->kind && r->format == s->format) {
+        if (r->kind == s->kind && r->form.format == s->form.format &&
+            r->form.columns == s->form.columns) {
             list_del(item);
             list_add(&s->readers, item);
         }
@@ -204,11 +206,11 @@ static void fleet_documents_next(void *ctx)
 }
 
 void fleet_document_start(struct fleet_documents *all, enum fleet_document_kind kind,
-                          enum query_format format, struct inbound_exchange *x)
+                          struct query_form form, struct inbound_exchange *x)
 {
-    ASSERT(kind != FLEET_DOCUMENT_INFO || format == QUERY_FORMAT_JSON);
+    ASSERT(kind != FLEET_DOCUMENT_INFO || form.format == QUERY_FORMAT_JSON);
     struct fleet_reader *r = ALLOC_NEW(struct fleet_reader);
-    *r = (struct fleet_reader){ .all = all, .kind = kind, .format = format, .x = x };
+    *r = (struct fleet_reader){ .all = all, .kind = kind, .form = form, .x = x };
     list_add(&all->waiting, &r->link);
     x->on_close = fleet_reader_closed;
     x->on_close_ctx = r;

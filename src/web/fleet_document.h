@@ -38,7 +38,7 @@ void fleet_documents_init(struct fleet_documents *s, struct loop *loop,
 /* Cancels what is under way: open requests get no answer. */
 void fleet_documents_done(struct fleet_documents *s);
 
-/* Takes the exchange and answers it, at once where the fleet is small, with what is known at this
- * moment or later. FLEET_DOCUMENT_INFO is always JSON. */
+/* Takes the exchange and answers it in that form, at once where the fleet is small, with what is
+ * known at this moment or later. FLEET_DOCUMENT_INFO is always JSON. */
 void fleet_document_start(struct fleet_documents *s, enum fleet_document_kind kind,
-                          enum query_format format, struct inbound_exchange *x);
+                          struct query_form form, struct inbound_exchange *x);

@@ -10,18 +10,19 @@ static bool limits_api_report(const struct web_source *source, bool ended, struc
     return source->limits_report != NULL && source->limits_report(source->ctx, ended, out, ret);
 }
 
-static void limits_api_print_report(const struct limits_report *report, enum query_format format,
+static void limits_api_print_report(struct limits_report *report, struct query_form form,
                                     struct buf *out)
 {
-    if (format == QUERY_FORMAT_JSON) {
+    report->columns = form.columns;
+    if (form.format == QUERY_FORMAT_JSON) {
         struct json_writer w = json_writer_on(out);
         limits_report_print_json(report, /* most= */ 0, &w);
     } else {
-        limits_report_print_text(report, format == QUERY_FORMAT_WIDE, out);
+        limits_report_print_text(report, form.format == QUERY_FORMAT_WIDE, out);
     }
 }
 
-void limits_api_print(const struct web_source *source, struct loop *loop, enum query_format format,
+void limits_api_print(const struct web_source *source, struct loop *loop, struct query_form form,
                       struct buf *out)
 {
     CLEANUP(arena_done)
@@ -31,13 +32,13 @@ void limits_api_print(const struct web_source *source, struct loop *loop, enum q
         return;
     }
     report.now = web_source_wall(source, loop);
-    if (format != QUERY_FORMAT_JSON) {
+    if (form.format != QUERY_FORMAT_JSON) {
         if (report.limit_n == 0 && report.claim_n == 0) {
             return;
         }
         buf_add(out, STR("\n"));
     }
-    limits_api_print_report(&report, format, out);
+    limits_api_print_report(&report, form, out);
 }
 
 void limits_api_print_brief(const struct web_source *source, struct json_writer *w)
@@ -156,6 +157,6 @@ void limits_api_reply(const struct web_source *source, struct loop *loop,
         return;
     }
     limits_report.now = web_source_wall(source, loop);
-    limits_api_print_report(&limits_report, query.format, &out);
-    http_reply_report(x, query.format, &out);
+    limits_api_print_report(&limits_report, query.form, &out);
+    http_reply_report(x, query.form.format, &out);
 }

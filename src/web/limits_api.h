@@ -22,7 +22,7 @@ struct limits_api_sent {
 
 /* All limits and claims, for /api/v1/status; nothing where the cluster has no limits. Text begins
  * with an empty line and is left out when there is neither a limit nor a claim. */
-void limits_api_print(const struct web_source *source, struct loop *loop, enum query_format format,
+void limits_api_print(const struct web_source *source, struct loop *loop, struct query_form form,
                       struct buf *out);
 /* For a snapshot of the event stream: the first claims of each kind; `null` without limits. */
 void limits_api_print_brief(const struct web_source *source, struct json_writer *w);
@@ -37,7 +37,7 @@ void limits_api_claims(const struct web_source *source, struct arena *out,
 struct limits_api_query {
     enum limits_report_about about;
     struct str name;
-    enum query_format format;
+    struct query_form form;
 };
 /* Answers /api/v1/limits, or one request or limit of it. */
 void limits_api_reply(const struct web_source *source, struct loop *loop,

@@ -46,3 +46,14 @@ bool query_format(struct str query, enum query_format *ret)
     }
     return false;
 }
+
+uint32_t query_columns(struct str query)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    uint32_t columns;
+    return str_to_u32(query_param(query, STR("columns"), &tmp), &columns) &&
+                   columns >= QUERY_COLUMNS_MIN && columns <= QUERY_COLUMNS_MAX
+               ? columns
+               : 0;
+}

@@ -276,7 +276,7 @@ static struct shared_bytes *web_snapshot(struct web *web)
 }
 
 /* The report about one node; false: there is no such node. */
-static bool web_explain(struct web *web, struct str node, bool dated, enum query_format format,
+static bool web_explain(struct web *web, struct str node, bool dated, struct query_form form,
                         struct buf *out)
 {
     CLEANUP(arena_done)
@@ -287,12 +287,13 @@ static bool web_explain(struct web *web, struct str node, bool dated, enum query
     }
     limits_api_claims(web->source, &tmp, &report);
     report.now = dated ? web_source_wall(web->source, web->loop) : 0;
-    if (format == QUERY_FORMAT_JSON) {
+    report.columns = form.columns;
+    if (form.format == QUERY_FORMAT_JSON) {
         struct json_writer w = json_writer_on(out);
         node_report_print_json(&report, &w);
     } else {
         node_report_print_text(
-            &report, format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT, out);
+            &report, form.format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT, out);
     }
     return true;
 }
@@ -342,14 +343,16 @@ static void web_stream_explain(struct web_stream *stream, bool now)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     stream->sent_at = loop_now(web->loop);
-    bool there = web_explain(web, stream->node, /* dated= */ false, QUERY_FORMAT_JSON, &json);
+    bool there =
+        web_explain(web, stream->node, /* dated= */ false, (struct query_form){ 0 }, &json);
     uint64_t hash = there ? web_hash(&json) : 1;
     if (hash == stream->sent_hash) {
         return;
     }
     stream->sent_hash = hash;
     buf_reset(&json);
-    if (there && web_explain(web, stream->node, /* dated= */ true, QUERY_FORMAT_JSON, &json)) {
+    if (there &&
+        web_explain(web, stream->node, /* dated= */ true, (struct query_form){ 0 }, &json)) {
         web_event(&out, "explain", buf_str(&json));
     } else {
         web_event(&out, "gone", STR("{}"));
@@ -482,17 +485,17 @@ static bool web_is_leader(struct web *web)
 }
 
 static void web_explain_reply(struct web *web, struct inbound_exchange *x, struct str node,
-                              enum query_format format)
+                              struct query_form form)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (node.n == 0) {
         http_reply_error(x, 400, STR("want ?node=NAME, ?request=NAME or ?limit=NAME"));
-    } else if (!web_explain(web, node, /* dated= */ true, format, &out)) {
+    } else if (!web_explain(web, node, /* dated= */ true, form, &out)) {
         buf_printf(&out, "there is no node '" STR_FMT "'", STR_ARG(node));
         http_reply_error(x, 404, buf_str(&out));
     } else {
-        http_reply_report(x, format, &out);
+        http_reply_report(x, form.format, &out);
     }
 }
 
@@ -527,20 +530,20 @@ static bool web_handle_report(struct web *web, struct inbound_exchange *x,
     bool stream = str_eq(req->path, STR("/api/v1/events")) && node.n > 0;
     bool limits = web_limits_query(req, &tmp, &query);
     bool not_leader = web->proxy != NULL && !web_is_leader(web);
-    enum query_format format = QUERY_FORMAT_JSON;
+    struct query_form form = { .columns = query_columns(req->query) };
     if (!info && !status && !stream && !limits && !str_eq(req->path, STR("/api/v1/explain"))) {
         return false;
     }
-    if (!info && !stream && !query_format(req->query, &format)) {
+    if (!info && !stream && !query_format(req->query, &form.format)) {
         http_reply_error(x, 400, QUERY_FORMAT_ERROR);
     } else if (stream && not_leader) {
         http_reply_error(x, 503, STR("this replica does not lead: ask /api/v1/explain"));
     } else if (not_leader) {
-        leader_proxy_start(web->proxy, x, req, format);
+        leader_proxy_start(web->proxy, x, req, form.format);
     } else if (stream) {
         web_stream_begin(web, x, node);
     } else if (limits) {
-        query.format = format;
+        query.form = form;
         limits_api_reply(web->source, web->loop, query, x);
     } else if (info || status) {
         bool brief = str_eq(query_param(req->query, STR("board"), &tmp), STR("0"));
@@ -548,9 +551,9 @@ static bool web_handle_report(struct web *web, struct inbound_exchange *x,
                              info    ? FLEET_DOCUMENT_INFO
                              : brief ? FLEET_DOCUMENT_NODES
                                      : FLEET_DOCUMENT_STATUS,
-                             format, x);
+                             form, x);
     } else {
-        web_explain_reply(web, x, node, format);
+        web_explain_reply(web, x, node, form);
     }
     return true;
 }

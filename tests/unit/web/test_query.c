@@ -50,3 +50,23 @@ TEST(query_format_is_json_text_or_wide)
     }
     check_case(-1);
 }
+
+TEST(query_columns_are_those_of_a_terminal)
+{
+    static const struct {
+        const char *query;
+        uint32_t columns;
+    } cases[] = {
+        { "", 0 },
+        { "columns=120", 120 },
+        { "format=text&columns=40", 40 },
+        { "columns=39", 0 },
+        { "columns=501", 0 },
+        { "columns=-1", 0 },
+        { "columns=wide", 0 },
+        { "columns=", 0 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CHECK_EQ(query_columns(str_from(cases[i].query)), cases[i].columns);
+    }
+}
