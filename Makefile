@@ -20,6 +20,7 @@ product: deps
 	@ninja -C build/release --quiet
 	@ln -sf release/drydock build/drydock
 	@ln -sf release/drydock build/kubectl-drydock
+	@ln -sf release/drydock build/kubectl_complete-drydock
 
 # The swarm has the known bugs compiled in, so its objects are of their own.
 .PHONY: build/swarm

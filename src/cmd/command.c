@@ -2,8 +2,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/closest.h"
+#include "base/textwrap.h"
 #include "cmd/completion.h"
+#include "cmd/terminal.h"
 
 #define HELP_MAX ((size_t)256 * 1024) /* help of all commands is a few pages */
 
@@ -14,11 +18,17 @@ struct str command_kubecontext(struct str flag)
 
 int command_fail(const struct command_call *call, const struct err *err)
 {
-    (void)fprintf(stderr, "%s %s: %s\n", call->program, call->command->name, err->msg);
+    CLEANUP(buf_done)
+    struct buf out = { .max = HELP_MAX };
+    /* Lines of a pipe or a log stay whole. */
+    struct textwrap line = { .out = &out, .columns = terminal_columns(STDERR_FILENO), .hang = 2 };
+    textwrap_printf(&line, "%s %s: %s", call->program, call->command->name, err->msg);
+    textwrap_end(&line);
+    (void)fwrite(out.p, 1, out.n, stderr); /* nobody is left to tell if stderr is gone */
     return COMMAND_FAILED;
 }
 
-static const struct command *command_find(const struct command_list *list, struct str name)
+const struct command *command_find(const struct command_list *list, struct str name)
 {
     for (const struct command *const *c = list->items; *c != NULL; c++) {
         if (str_eq(str_from((*c)->name), name)) {
@@ -27,6 +37,12 @@ static const struct command *command_find(const struct command_list *list, struc
     }
     return NULL;
 }
+
+const struct command_builtin command_builtins[COMMAND_BUILTIN_COUNT] = {
+    { "completion", "print a script that completes commands" },
+    { "version", "print the version" },
+    { "help", "print this help, or a command's own" },
+};
 
 void command_list_help(const struct command_list *list, const char *program, struct buf *out)
 {
@@ -38,9 +54,9 @@ void command_list_help(const struct command_list *list, const char *program, str
     for (const struct command *const *c = list->items; *c != NULL; c++) {
         buf_printf(out, "  %-12s  %s\n", (*c)->name, (*c)->summary);
     }
-    buf_printf(out, "  %-12s  %s\n", "completion", "print a script that completes commands");
-    buf_printf(out, "  %-12s  %s\n", "version", "print the version");
-    buf_printf(out, "  %-12s  %s\n", "help", "print this help, or a command's own");
+    for (size_t i = 0; i < ARRAY_LEN(command_builtins); i++) {
+        buf_printf(out, "  %-12s  %s\n", command_builtins[i].name, command_builtins[i].summary);
+    }
     buf_printf(out, "\nRun '%s help COMMAND' for the flags of a command.\n", program);
 }
 
@@ -61,19 +77,69 @@ static void command_print(struct str text)
     (void)fwrite(text.p, 1, text.n, stdout); /* nobody is left to tell if stdout is gone */
 }
 
-static int command_run(const struct command *command, const char *program, char *const *argv)
+/* ── a command line that is wrong ──────────────────────────────────────────────────────────── */
+
+static int command_check_args(const struct command_call *call, struct err *err)
+{
+    const struct command *c = call->command;
+    int r = c->check != NULL ? c->check(call, err) : 0;
+    if (r == 0 && call->arg_count < c->args_min) {
+        r = err_set(err, ERR_INVALID, "found %u argument%s, want %s", call->arg_count,
+                    call->arg_count == 1 ? "" : "s", c->args);
+    } else if (r == 0 && call->arg_count > c->args_max) {
+        r = err_set(err, ERR_INVALID, "unexpected argument '" STR_FMT "'",
+                    STR_ARG(call->args[c->args_max]));
+    }
+    return r;
+}
+
+static int command_unknown(const struct command_list *list, const char *program, const char *word)
+{
+    struct str names[64];
+    size_t n = 0;
+    for (const struct command *const *c = list->items; *c != NULL; c++) {
+        ASSERT(n + ARRAY_LEN(command_builtins) < ARRAY_LEN(names));
+        names[n++] = str_from((*c)->name);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(command_builtins); i++) {
+        names[n++] = str_from(command_builtins[i].name);
+    }
+    struct str near = closest_find(str_from(word), names, n);
+    if (word[0] == '-') {
+        (void)fprintf(stderr, "%s: flags stand behind the command, found '%s'\n", program, word);
+    } else if (near.n > 0) {
+        (void)fprintf(stderr, "%s: unknown command '%s', did you mean '" STR_FMT "'?\n", program,
+                      word, STR_ARG(near));
+    } else {
+        (void)fprintf(stderr, "%s: unknown command '%s'\n", program, word);
+    }
+    (void)fprintf(stderr, "Run '%s help' for the list.\n", program);
+    return COMMAND_USAGE;
+}
+
+/* ── running one ───────────────────────────────────────────────────────────────────────────── */
+
+static int command_run(const struct command_list *list, const struct command *command,
+                       const char *program, char *const *argv)
 {
     CLEANUP(arena_done)
     struct arena memory = { 0 };
     struct err err = { 0 };
-    struct option_args args;
+    struct option_args args = { 0 };
     void *config = arena_alloc(&memory, MAX(command->config_size, (size_t)1));
     int r = options_parse(&command->options, argv, &memory, config, &args, &err);
-    if (r == 0 && !args.help && args.count < command->args_min) {
-        r = err_set(&err, ERR_INVALID, "found %u arguments, want %s", args.count, command->args);
-    } else if (r == 0 && !args.help && args.count > command->args_max) {
-        r = err_set(&err, ERR_INVALID, "unexpected argument '" STR_FMT "'",
-                    STR_ARG(args.items[command->args_max]));
+    struct command_call call = {
+        .command = command,
+        .program = program,
+        .list = list,
+        .config = config,
+        .args = args.items,
+        .arg_count = args.count,
+        .before_dashes = args.before_dashes,
+        .memory = &memory,
+    };
+    if (r == 0 && !args.help) {
+        r = command_check_args(&call, &err);
     }
     if (r < 0) {
         (void)fprintf(stderr, "%s %s: %s\nRun '%s help %s' for usage.\n", program, command->name,
@@ -87,16 +153,40 @@ static int command_run(const struct command *command, const char *program, char 
         command_print(buf_str(&out));
         return COMMAND_OK;
     }
-    struct command_call call = {
-        .command = command,
-        .program = program,
-        .config = config,
-        .args = args.items,
-        .arg_count = args.count,
-        .memory = &memory,
-    };
     return command->run(&call);
 }
+
+static int command_completion_check(const struct command_call *call, struct err *err)
+{
+    return call->arg_count == 1 && completion_knows(call->args[0])
+               ? 0
+               : err_set(err, ERR_INVALID, "want one argument: " COMPLETION_SHELLS);
+}
+
+static int command_completion_run(const struct command_call *call)
+{
+    CLEANUP(buf_done)
+    struct buf out = { .max = HELP_MAX };
+    completion_print(call->list, call->args[0], &out);
+    command_print(buf_str(&out));
+    return COMMAND_OK;
+}
+
+static const struct command command_completion = {
+    .name = "completion",
+    .args = COMPLETION_SHELLS,
+    .summary = "print a script that completes commands",
+    .text = "Prints a script that teaches a shell the commands, their flags and the names of "
+            "nodes, requests, limits and machines, which it asks the cluster for:\n\n"
+            "  source <(drydock completion bash)\n"
+            "  drydock completion zsh > \"${fpath[1]}/_drydock\"\n"
+            "  drydock completion fish | source\n\n"
+            "For 'kubectl drydock' kubectl's own completion runs kubectl_complete-drydock, a link "
+            "to drydock that must be in PATH; 'make install' makes it.",
+    .args_max = UINT32_MAX, /* `check` counts them */
+    .check = command_completion_check,
+    .run = command_completion_run,
+};
 
 /* The commands that the table itself answers; -1 when `name` is none of them. */
 static int command_builtin(const struct command_list *list, const char *program, struct str name,
@@ -106,26 +196,25 @@ static int command_builtin(const struct command_list *list, const char *program,
     struct buf out = { .max = HELP_MAX };
     bool dashed = str_cut_prefix(name, STR("-"), &name);
     dashed = str_cut_prefix(name, STR("-"), &name) || dashed;
+    if (str_eq(name, STR("completion")) && !dashed) {
+        return command_run(list, &command_completion, program, argv);
+    }
+    if (str_eq(name, STR(COMPLETION_COMMAND))) {
+        return completion_answer(list, argv);
+    }
     if (str_eq(name, STR("version"))) {
         buf_add(&out, STR("drydock " DRYDOCK_VERSION "\n"));
     } else if (str_eq(name, STR("help")) || (dashed && str_eq(name, STR("h")))) {
-        const struct command *about = NULL;
-        if (argv[0] != NULL) {
-            about = command_find(list, str_from(argv[0]));
-            if (about == NULL) {
-                (void)fprintf(stderr, "%s: unknown command '%s'\n", program, argv[0]);
-                return COMMAND_USAGE;
-            }
+        struct str word = str_from(argv[0]);
+        const struct command *about = str_eq(word, str_from(command_completion.name))
+                                          ? &command_completion
+                                          : command_find(list, word);
+        if (about != NULL) {
             command_help(about, program, &out);
+        } else if (argv[0] != NULL) {
+            return command_unknown(list, program, argv[0]);
         } else {
             command_list_help(list, program, &out);
-        }
-    } else if (str_eq(name, STR("completion"))) {
-        if (argv[0] == NULL || argv[1] != NULL ||
-            !completion_print(list, str_from(argv[0]), &out)) {
-            (void)fprintf(stderr, "%s completion: want one argument: " COMPLETION_SHELLS "\n",
-                          program);
-            return COMMAND_USAGE;
         }
     } else {
         return -1;
@@ -140,6 +229,9 @@ int command_main(const struct command_list *list, char *const *argv)
     size_t slash = str_rfind_char(path, '/');
     struct str name = slash == SIZE_MAX ? path : str_sub(path, slash + 1, path.n - slash - 1);
     const char *program = str_eq(name, STR("kubectl-drydock")) ? "kubectl drydock" : "drydock";
+    if (str_eq(name, STR("kubectl_complete-drydock"))) {
+        return completion_answer(list, argv + 1);
+    }
     if (argv[0] == NULL || argv[1] == NULL) {
         CLEANUP(buf_done)
         struct buf out = { .max = HELP_MAX };
@@ -150,13 +242,8 @@ int command_main(const struct command_list *list, char *const *argv)
     struct str word = str_from(argv[1]);
     const struct command *command = command_find(list, word);
     if (command != NULL) {
-        return command_run(command, program, argv + 2);
+        return command_run(list, command, program, argv + 2);
     }
     int code = command_builtin(list, program, word, argv + 2);
-    if (code < 0) {
-        (void)fprintf(stderr, "%s: unknown command '%s'\nRun '%s help' for the list.\n", program,
-                      argv[1], program);
-        return COMMAND_USAGE;
-    }
-    return code;
+    return code < 0 ? command_unknown(list, program, argv[1]) : code;
 }

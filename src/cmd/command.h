@@ -15,12 +15,25 @@ enum command_exit {
     COMMAND_USAGE = 2,  /* the command line is wrong */
 };
 
+struct command_list;
+
+/* Names that a shell can complete; several may do at one place. */
+enum command_names {
+    COMMAND_NAMES_NODES = 1 << 0,
+    COMMAND_NAMES_REQUESTS = 1 << 1, /* live ones, by their name and by their node */
+    COMMAND_NAMES_LIMITS = 1 << 2,
+    COMMAND_NAMES_MACHINES = 1 << 3, /* "namespace/name" */
+    COMMAND_NAMES_KINDS = 1 << 4,    /* the words of `explain` */
+};
+
 struct command_call {
     const struct command *command;
-    const char *program;    /* "drydock", or "kubectl drydock" */
-    void *config;           /* of command->config_size, filled from the flags */
-    const struct str *args; /* what is no flag; NUL-terminated, as they come from argv */
-    uint32_t arg_count;     /* within the command's bounds */
+    const char *program;             /* "drydock", or "kubectl drydock" */
+    const struct command_list *list; /* all commands */
+    void *config;                    /* of command->config_size, filled from the flags */
+    const struct str *args;          /* what is no flag; NUL-terminated, as they come from argv */
+    uint32_t arg_count;              /* within the command's bounds */
+    uint32_t before_dashes; /* how many of them stood before "--"; UINT32_MAX = it was not there */
     struct arena *memory;   /* lives as long as the call */
 };
 
@@ -33,10 +46,24 @@ struct command {
     size_t config_size;
     uint32_t args_min;
     uint32_t args_max;
+    /* Refuses arguments that are wrong beyond their number; may be NULL. Comes before their number
+     * is looked at. */
+    int (*check)(const struct command_call *call, struct err *err);
     int (*run)(const struct command_call *call); /* answers the exit code */
+    /* Which names may stand behind the arguments that are there, as COMMAND_NAMES_… in one; NULL:
+     * none that a cluster would know. */
+    unsigned (*names)(const struct command_call *call);
 };
 
-/* The value of --kubecontext, or without it that of the environment variable KUBECONTEXT. */
+/* What the table answers beside the commands. */
+struct command_builtin {
+    const char *name;
+    const char *summary;
+};
+#define COMMAND_BUILTIN_COUNT 3
+extern const struct command_builtin command_builtins[COMMAND_BUILTIN_COUNT];
+
+/* The value of --context, or without it that of the environment variable KUBECONTEXT. */
 struct str command_kubecontext(struct str flag);
 /* Prints "program command: text" to stderr and answers COMMAND_FAILED. */
 int command_fail(const struct command_call *call, const struct err *err);
@@ -45,6 +72,9 @@ int command_fail(const struct command_call *call, const struct err *err);
 struct command_list {
     const struct command *const *items;
 };
+
+/* NULL: there is no such command. */
+const struct command *command_find(const struct command_list *list, struct str name);
 
 /* Finds the command of the first argument, parses and runs it; answers the exit code. */
 int command_main(const struct command_list *list, char *const *argv);

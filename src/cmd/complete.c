@@ -8,8 +8,7 @@ struct complete_flags {
 
 static const struct option complete_options[] = {
     REQUEST_CLI_TARGET_OPTIONS(struct complete_flags),
-    { "o", OPTION_CHOICE, OPTION(struct complete_flags, cli.output), "FORM", "text", "text|json",
-      "a line, or the request itself" },
+    REQUEST_CLI_OUTPUT_OPTION(struct complete_flags),
     REQUEST_CLI_CLUSTER_OPTIONS(struct complete_flags),
 };
 
@@ -43,6 +42,11 @@ static int withdraw_run(const struct command_call *call)
     return complete_or_withdraw(call, /* withdraw= */ true);
 }
 
+static unsigned complete_names(const struct command_call *call)
+{
+    return call->arg_count == 0 ? COMMAND_NAMES_REQUESTS : 0;
+}
+
 #define COMPLETE_EXITS                                                                             \
     "The argument is the request's own name, or its target's: then the request of --client "       \
     "counts, or the only one there is.\n\n"                                                        \
@@ -60,6 +64,7 @@ const struct command command_complete = {
     .args_min = 1,
     .args_max = 1,
     .run = complete_run,
+    .names = complete_names,
 };
 
 const struct command command_withdraw = {
@@ -72,4 +77,5 @@ const struct command command_withdraw = {
     .args_min = 1,
     .args_max = 1,
     .run = withdraw_run,
+    .names = complete_names,
 };

@@ -2,25 +2,9 @@
 
 #define EACH_COMMAND(list, c) for (const struct command *const *c = (list)->items; *c != NULL; c++)
 
-/* What the table of commands answers itself. */
-static const struct {
-    const char *name;
-    const char *summary;
-} builtins[] = {
-    { "completion", "print a script that completes commands" },
-    { "version", "print the version" },
-    { "help", "print help, or a command's own" },
-};
-
 static bool takes_files(const struct command *c)
 {
     return c->args != NULL && str_contains(str_from(c->args), STR("FILE"));
-}
-
-/* Both are read; this is how people write it. */
-static const char *dashes(const struct option *o)
-{
-    return o->name[1] == '\0' ? "-" : "--";
 }
 
 /* The pieces of "a|b", each behind a space but the first. */
@@ -58,7 +42,11 @@ static void bash_values(const struct command *command, struct buf *out)
         if (o->kind == OPTION_BOOL) {
             continue;
         }
-        buf_printf(out, "    %s:-%s|%s:--%s) ", command->name, o->name, command->name, o->name);
+        buf_printf(out, "    %s:-%s|%s:--%s", command->name, o->name, command->name, o->name);
+        if (o->also != NULL) {
+            buf_printf(out, "|%s:-%s|%s:--%s", command->name, o->also, command->name, o->also);
+        }
+        buf_add(out, STR(") "));
         if (o->kind == OPTION_FILE) {
             buf_add(out, STR("COMPREPLY=($(compgen -f -- \"$cur\")); "));
         } else if (o->kind == OPTION_CHOICE) {
@@ -83,7 +71,7 @@ static void bash_print(const struct command_list *list, struct buf *out)
     buf_add(out, STR("# bash completion of drydock: source <(drydock completion bash)\n"
                      "_drydock() {\n"
                      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-                     "  local command=${COMP_WORDS[1]} flags='' files=''\n"
+                     "  local command=${COMP_WORDS[1]} flags='' files='' names=''\n"
                      "  COMPREPLY=()\n"
                      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
                      "    COMPREPLY=($(compgen -W '"));
@@ -112,14 +100,24 @@ static void bash_print(const struct command_list *list, struct buf *out)
         buf_printf(out, "    %s) flags='", (*c)->name);
         for (uint32_t i = 0; i < (*c)->options.count; i++) {
             const struct option *o = &(*c)->options.options[i];
-            buf_printf(out, "%s%s ", dashes(o), o->name);
+            buf_printf(out, "%s%s ", option_dashes(o->name), o->name);
+            if (o->also != NULL) {
+                buf_printf(out, "%s%s ", option_dashes(o->also), o->also);
+            }
         }
-        buf_printf(out, "--help' files='%s' ;;\n", takes_files(*c) ? "yes" : "");
+        buf_printf(out, "--help' files='%s' names='%s' ;;\n", takes_files(*c) ? "yes" : "",
+                   (*c)->names != NULL ? "yes" : "");
     }
     buf_add(out, STR("  esac\n"
                      "  case $cur in\n"
                      "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
-                     "    *) [ -n \"$files\" ] && COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+                     "    *) if [ -n \"$names\" ]; then\n"
+                     "         # The cluster is asked; what begins with ':' is for kubectl.\n"
+                     "         COMPREPLY=($(\"${COMP_WORDS[0]}\" " COMPLETION_COMMAND
+                     " \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null | cut -f1 | grep -v '^:'))\n"
+                     "       elif [ -n \"$files\" ]; then\n"
+                     "         COMPREPLY=($(compgen -f -- \"$cur\"))\n"
+                     "       fi ;;\n"
                      "  esac\n"
                      "}\n"
                      "complete -o filenames -F _drydock drydock kubectl-drydock\n"));
@@ -130,9 +128,10 @@ static void bash_print(const struct command_list *list, struct buf *out)
 #define ZSH_SPECIAL "[]:\\"
 #define ZSH_QUOTE "'\\''"
 
-static void zsh_option(const struct option *o, struct buf *out)
+static void zsh_option(const struct option *o, const char *name, struct buf *out)
 {
-    buf_printf(out, "        '%s%s%s[", dashes(o), o->name, o->kind == OPTION_BOOL ? "" : "=");
+    buf_printf(out, "        '%s%s%s[", option_dashes(name), name,
+               o->kind == OPTION_BOOL ? "" : "=");
     add_escaped(o->help, ZSH_SPECIAL, ZSH_QUOTE, out);
     buf_add_char(out, ']');
     if (o->kind != OPTION_BOOL) {
@@ -162,6 +161,13 @@ static void zsh_print(const struct command_list *list, struct buf *out)
     buf_add(out,
             STR("#compdef drydock kubectl-drydock\n"
                 "# zsh completion of drydock: drydock completion zsh > \"${fpath[1]}/_drydock\"\n"
+                "_drydock_names() {\n"
+                "  local -a names\n"
+                "  names=(${(f)\"$(drydock " COMPLETION_COMMAND
+                " \"${(@)words[1,CURRENT]}\" 2>/dev/null)\"})\n"
+                "  names=(${${names:#:*}%%$'\\t'*})\n"
+                "  compadd -a names\n"
+                "}\n"
                 "_drydock() {\n"
                 "  local curcontext=$curcontext state line\n"
                 "  local -a commands\n"
@@ -170,8 +176,8 @@ static void zsh_print(const struct command_list *list, struct buf *out)
     {
         zsh_describe((*c)->name, (*c)->summary, out);
     }
-    for (size_t i = 0; i < ARRAY_LEN(builtins); i++) {
-        zsh_describe(builtins[i].name, builtins[i].summary, out);
+    for (size_t i = 0; i < ARRAY_LEN(command_builtins); i++) {
+        zsh_describe(command_builtins[i].name, command_builtins[i].summary, out);
     }
     buf_add(out, STR("  )\n"
                      "  _arguments -C '1: :->command' '*:: :->rest'\n"
@@ -183,10 +189,16 @@ static void zsh_print(const struct command_list *list, struct buf *out)
     {
         buf_printf(out, "    %s)\n      _arguments \\\n", (*c)->name);
         for (uint32_t i = 0; i < (*c)->options.count; i++) {
-            zsh_option(&(*c)->options.options[i], out);
+            const struct option *o = &(*c)->options.options[i];
+            zsh_option(o, o->name, out);
+            if (o->also != NULL) {
+                zsh_option(o, o->also, out);
+            }
         }
         buf_printf(out, "        '--help[print its help]'%s ;;\n",
-                   takes_files(*c) ? " '*:file:_files'" : "");
+                   takes_files(*c)       ? " '*:file:_files'"
+                   : (*c)->names != NULL ? " '*: :_drydock_names'"
+                                         : "");
     }
     buf_add(out, STR("    completion) _arguments '1:shell:("));
     add_words(COMPLETION_SHELLS, out);
@@ -219,8 +231,11 @@ static void fish_command(const char *name, const char *summary, struct buf *out)
 
 static void fish_option(const struct command *c, const struct option *o, struct buf *out)
 {
-    buf_printf(out, "complete -c drydock -n '__fish_seen_subcommand_from %s' -%c %s", c->name,
-               o->name[1] == '\0' ? 's' : 'l', o->name);
+    const char *names[] = { o->name, o->also };
+    buf_printf(out, "complete -c drydock -n '__fish_seen_subcommand_from %s'", c->name);
+    for (size_t i = 0; i < ARRAY_LEN(names) && names[i] != NULL; i++) {
+        buf_printf(out, " -%c %s", names[i][1] == '\0' ? 's' : 'l', names[i]);
+    }
     if (o->kind == OPTION_FILE) {
         buf_add(out, STR(" -r -F"));
     } else if (o->kind == OPTION_CHOICE) {
@@ -242,8 +257,8 @@ static void fish_print(const struct command_list *list, struct buf *out)
     {
         fish_command((*c)->name, (*c)->summary, out);
     }
-    for (size_t i = 0; i < ARRAY_LEN(builtins); i++) {
-        fish_command(builtins[i].name, builtins[i].summary, out);
+    for (size_t i = 0; i < ARRAY_LEN(command_builtins); i++) {
+        fish_command(command_builtins[i].name, command_builtins[i].summary, out);
     }
     EACH_COMMAND(list, c)
     {
@@ -252,6 +267,13 @@ static void fish_print(const struct command_list *list, struct buf *out)
         }
         if (takes_files(*c)) {
             buf_printf(out, "complete -c drydock -n '__fish_seen_subcommand_from %s' -F\n",
+                       (*c)->name);
+        } else if ((*c)->names != NULL) {
+            buf_printf(out,
+                       "complete -c drydock -n '__fish_seen_subcommand_from %s' -a "
+                       "'(drydock " COMPLETION_COMMAND
+                       " (commandline -opc)[2..] (commandline -ct) 2>/dev/null "
+                       "| string match -v \":*\")'\n",
                        (*c)->name);
         }
     }
@@ -262,21 +284,30 @@ static void fish_print(const struct command_list *list, struct buf *out)
     buf_add(out, STR("'\n"));
 }
 
-bool completion_print(const struct command_list *list, struct str shell, struct buf *out)
+static const struct {
+    const char *name;
+    void (*print)(const struct command_list *list, struct buf *out);
+} shells[] = {
+    { "bash", bash_print },
+    { "zsh", zsh_print },
+    { "fish", fish_print },
+};
+
+bool completion_knows(struct str shell)
 {
-    static const struct {
-        const char *name;
-        void (*print)(const struct command_list *list, struct buf *out);
-    } shells[] = {
-        { "bash", bash_print },
-        { "zsh", zsh_print },
-        { "fish", fish_print },
-    };
     for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
         if (str_eq(shell, str_from(shells[i].name))) {
-            shells[i].print(list, out);
             return true;
         }
     }
     return false;
+}
+
+void completion_print(const struct command_list *list, struct str shell, struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
+        if (str_eq(shell, str_from(shells[i].name))) {
+            shells[i].print(list, out);
+        }
+    }
 }

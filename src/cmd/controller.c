@@ -129,8 +129,11 @@ static void controller_app_on_stopped(void *ctx)
 static void controller_app_on_end(void *ctx)
 {
     struct controller_app *app = ctx;
+    /* Nobody waits for the last values of a controller that has never known its nodes, and whoever
+     * has pressed Ctrl-C waits for the end. */
+    bool wait = !app->daemon.typed && app->core->nodes_known;
     app->scrapes = app->web == NULL ? 0 : web_scrapes(app->web);
-    app->serve_until = loop_now(app->daemon.loop) + app->flags->metrics_timeout;
+    app->serve_until = loop_now(app->daemon.loop) + (wait ? app->flags->metrics_timeout : 0);
     core_stop(app->core);
 }
 

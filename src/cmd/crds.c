@@ -13,7 +13,7 @@ struct crds_flags {
 
 static const struct option crds_options[] = {
     { "o", OPTION_CHOICE, OPTION(struct crds_flags, output), "FORM", "yaml", "yaml|json",
-      "as YAML documents with their comments, or as one List in JSON" },
+      "as YAML documents with their comments, or as one List in JSON", .also = "output" },
 };
 
 static void crds_print_yaml(struct buf *out)

@@ -48,7 +48,9 @@ int daemon_log_level(const struct daemon_flags *flags, enum log_level *ret, stru
 {
     struct str level = flags->zap_log_level;
     uint32_t number;
-    if (level.n == 0) {
+    if (flags->verbosity > 0) {
+        *ret = LOG_DEBUG;
+    } else if (level.n == 0) {
         *ret = flags->zap_devel ? LOG_DEBUG : LOG_INFO;
     } else if (str_eq(level, STR("debug")) || (str_to_u32(level, &number) && number > 0)) {
         *ret = LOG_DEBUG;
@@ -273,6 +275,7 @@ static void daemon_on_signal(void *ctx, int signo)
     }
     log_info(&p->log, "stopping", KV_TEXT("signal", signo == SIGTERM ? "SIGTERM" : "SIGINT"));
     p->ending = true;
+    p->typed = signo == SIGINT && isatty(STDIN_FILENO) == 1;
     p->on_end(p->ctx);
 }
 

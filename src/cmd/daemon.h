@@ -29,6 +29,7 @@ struct daemon_flags {
     struct str zap_log_level;
     struct str zap_stacktrace_level;
     struct str zap_time_encoding;
+    uint32_t verbosity;
 };
 
 /* Rows for the option table of a command whose flags have a struct daemon_flags `daemon`. */
@@ -39,11 +40,12 @@ struct daemon_flags {
 
 #define DAEMON_CLUSTER_OPTIONS(type)                                                              \
     { "kubecontext", OPTION_TEXT, OPTION(type, daemon.kubecontext), "NAME", "", NULL,             \
-      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },            \
+      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice",              \
+      .also = "context" },                                                                         \
     { "kubeconfig", OPTION_FILE, OPTION(type, daemon.kubeconfig), "FILE", "", NULL,               \
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },     \
     { "lease-namespace", OPTION_TEXT, OPTION(type, daemon.lease_namespace), "NAME", "", NULL,     \
-      "where the leader's Lease is; in a pod, its own namespace" }
+      "where the leader's Lease is; in a pod, its own namespace", .also = "n" }
 
 #define DAEMON_LOG_OPTIONS(type)                                                                  \
     { "log-format", OPTION_CHOICE, OPTION(type, daemon.log_format), "FORMAT", "", "text|json",    \
@@ -58,7 +60,9 @@ struct daemon_flags {
       "", "info|error|panic", "accepted and ignored: log lines carry no stack traces" },           \
     { "zap-time-encoding", OPTION_CHOICE, OPTION(type, daemon.zap_time_encoding), "ENCODING", "", \
       "epoch|millis|nanos|iso8601|rfc3339|rfc3339nano",                                            \
-      "accepted and ignored: times are RFC 3339 with microseconds" }
+      "accepted and ignored: times are RFC 3339 with microseconds" },                              \
+    { "v", OPTION_U32, OPTION(type, daemon.verbosity), "N", "0", NULL,                             \
+      "from 1 on the level is debug, whatever --zap-log-level says" }
 /* clang-format on */
 
 struct daemon {
@@ -78,6 +82,7 @@ struct daemon {
     struct metric_series *turn_max;
     void (*on_end)(void *ctx);
     void *ctx;
+    bool typed;  /* the signal came from a terminal: somebody waits for the end */
     bool ending; /* a signal has come */
     int code;
 };
@@ -99,7 +104,7 @@ int daemon_serve_health(struct daemon *p, struct health *health, struct err *err
 bool daemon_serves_web(const struct daemon *p); /* --metrics-addr is not off */
 
 /* Runs until daemon_quit and answers its exit code. `on_end` is called at the first SIGTERM or
- * SIGINT; a second one ends at once. */
+ * SIGINT; a second one ends at once. `typed` is true once somebody has pressed Ctrl-C. */
 int daemon_run(struct daemon *p, void (*on_end)(void *ctx), void *ctx);
 void daemon_quit(struct daemon *p, int code);
 /* Lets answers under way end, then leaves with COMMAND_OK. */

@@ -8,11 +8,13 @@
 static const struct explain_kind {
     const char *name;
     enum leader_kind leader_kind;
+    enum report_about about;
+    unsigned names;
 } explain_kinds[] = {
-    { "node", LEADER_CONTROLLER },
-    { "request", LEADER_CONTROLLER },
-    { "limit", LEADER_CONTROLLER },
-    { "machine", LEADER_BRIDGE },
+    { "node", LEADER_CONTROLLER, REPORT_ABOUT_NODE, COMMAND_NAMES_NODES },
+    { "request", LEADER_CONTROLLER, REPORT_ABOUT_REQUEST, COMMAND_NAMES_REQUESTS },
+    { "limit", LEADER_CONTROLLER, REPORT_ABOUT_LIMIT, COMMAND_NAMES_LIMITS },
+    { "machine", LEADER_BRIDGE, REPORT_ABOUT_MACHINE, COMMAND_NAMES_MACHINES },
 };
 
 /* One argument alone is the name of a node. With two arguments the first one is the kind. */
@@ -57,8 +59,23 @@ static int explain_run(const struct command_call *call)
     client_add_segment(&path, call->args[call->arg_count - 1]);
     return report_fetch_run(call, &(struct report_query){
                                       .leader_kind = kind->leader_kind,
+                                      .about = kind->about,
                                       .path = buf_str(&path),
                                   });
+}
+
+/* The name of a node, or a kind and then one of its names. */
+static unsigned explain_names(const struct command_call *call)
+{
+    if (call->arg_count == 0) {
+        return COMMAND_NAMES_KINDS | COMMAND_NAMES_NODES;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(explain_kinds); i++) {
+        if (str_eq(call->args[0], str_from(explain_kinds[i].name))) {
+            return explain_kinds[i].names;
+        }
+    }
+    return 0;
 }
 
 const struct command command_explain = {
@@ -82,4 +99,5 @@ const struct command command_explain = {
     .args_min = 1,
     .args_max = 2,
     .run = explain_run,
+    .names = explain_names,
 };

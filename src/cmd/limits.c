@@ -3,10 +3,13 @@
 #include "cmd/request_cli.h"
 #include "cmd/commands.h"
 #include "cmd/limits_table.h"
+#include "cmd/report_output.h"
+#include "cmd/terminal.h"
 #include "kinds/keys.h"
 #include "kube/client.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define LIMITS_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
 
@@ -15,8 +18,11 @@ struct limits_flags {
 };
 
 static const struct option limits_options[] = {
-    { "o", OPTION_CHOICE, OPTION(struct limits_flags, cli.output), "FORM", "text", "text|wide|json",
-      "text at 80 columns, wide lines with everything, or the objects as one List" },
+    { "o", OPTION_CHOICE, OPTION(struct limits_flags, cli.output), "FORM", "text",
+      "text|wide|json|yaml|name",
+      "text as wide as the terminal, lines with everything, the objects as one List, or their "
+      "names",
+      .also = "output" },
     REQUEST_CLI_CLUSTER_OPTIONS(struct limits_flags),
 };
 
@@ -57,11 +63,22 @@ static int limits_show(struct request_cli *a)
         .requests = jval_get(requests, STR("items")),
         .now = loop_wall(a->session.loop),
         .wide = str_eq(a->flags->output, STR("wide")),
+        .columns = terminal_columns(STDOUT_FILENO),
     };
-    if (str_eq(a->flags->output, STR("json"))) {
-        limits_table_print_json(&quota, &out);
+    if (str_eq(a->flags->output, STR("name"))) {
+        limits_table_print_names(&quota, &out);
     } else {
-        limits_table_print_text(&quota, &out);
+        CLEANUP(buf_done)
+        struct buf body = { .max = LIMITS_OUTPUT_MAX };
+        if (report_output_is_json(a->flags->output)) {
+            limits_table_print_json(&quota, &body);
+        } else {
+            limits_table_print_text(&quota, &body);
+        }
+        if (report_output_add(a->flags->output, REPORT_ABOUT_FLEET, terminal_colour(STDOUT_FILENO),
+                              buf_str(&body), &out, &err) < 0) {
+            return request_cli_fail(a, &err);
+        }
     }
     (void)fwrite(out.p, 1, out.n, stdout); /* a closed pipe is the reader's business */
     return COMMAND_OK;

@@ -1,6 +1,7 @@
 #include "cmd/limits_table.h"
 
 #include "format/json_writer.h"
+#include "kinds/keys.h"
 #include "ledger/limit.h"
 #include "kinds/maintenance_request.h"
 
@@ -125,7 +126,7 @@ void limits_table_print_text(const struct limits_table *q, struct buf *out)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct limits_report b = { .now = q->now };
+    struct limits_report b = { .now = q->now, .columns = q->columns };
     JVAL_EACH (jval_kind(q->limits) == JARR ? q->limits : NULL, limit) {
         add_limit(&b, limit, &tmp);
     }
@@ -134,6 +135,25 @@ void limits_table_print_text(const struct limits_table *q, struct buf *out)
     }
     limits_report_finish(&b, &tmp);
     limits_report_print_text(&b, q->wide, out);
+}
+
+static bool is_completed(const struct jval *request)
+{
+    return str_eq(jval_str(jval_at(request, "spec.state")), STR("Completed"));
+}
+
+void limits_table_print_names(const struct limits_table *q, struct buf *out)
+{
+    JVAL_EACH (jval_kind(q->limits) == JARR ? q->limits : NULL, limit) {
+        buf_printf(out, "maintenancelimit." MAINTENANCE_GROUP "/" STR_FMT "\n",
+                   STR_ARG(jval_str(jval_at(limit, "metadata.name"))));
+    }
+    JVAL_EACH (jval_kind(q->requests) == JARR ? q->requests : NULL, request) {
+        if (!is_completed(request)) {
+            buf_printf(out, "maintenancerequest." MAINTENANCE_GROUP "/" STR_FMT "\n",
+                       STR_ARG(jval_str(jval_at(request, "metadata.name"))));
+        }
+    }
 }
 
 void limits_table_print_json(const struct limits_table *q, struct buf *out)
@@ -151,12 +171,11 @@ void limits_table_print_json(const struct limits_table *q, struct buf *out)
     }
     if (jval_kind(q->requests) == JARR) {
         JVAL_EACH (q->requests, request) {
-            if (!str_eq(jval_str(jval_at(request, "spec.state")), STR("Completed"))) {
+            if (!is_completed(request)) {
                 jw_val(&w, request);
             }
         }
     }
     jw_arr_end(&w);
     jw_obj_end(&w);
-    buf_add(out, STR("\n"));
 }

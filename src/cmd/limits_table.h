@@ -13,9 +13,12 @@ struct limits_table {
     const struct jval *requests; /* likewise */
     usec_t now;                  /* wall */
     bool wide;
+    uint32_t columns; /* of the text; 0 = 80 */
 };
 
 /* Tables, 80 columns wide unless a name is longer or all is wanted. */
 void limits_table_print_text(const struct limits_table *q, struct buf *out);
+/* A name a line, as kubectl's -o name: all limits, and the requests that are not Completed. */
+void limits_table_print_names(const struct limits_table *q, struct buf *out);
 /* One List: all limits, and the requests that are not Completed. */
 void limits_table_print_json(const struct limits_table *q, struct buf *out);

@@ -1,14 +1,22 @@
 #include "cmd/options.h"
 
+#include "base/closest.h"
 #include "base/duration.h"
 
 #define OPTIONS_HELP_COLUMN 30u /* where explanations start */
 
-static const struct option *options_find(const struct option_table *table, struct str name)
+const char *option_dashes(const char *name)
+{
+    return name[1] == '\0' ? "-" : "--";
+}
+
+const struct option *options_find(const struct option_table *table, struct str name)
 {
     for (uint32_t i = 0; i < table->count; i++) {
-        if (str_eq(str_from(table->options[i].name), name)) {
-            return &table->options[i];
+        const struct option *o = &table->options[i];
+        if (str_eq(str_from(o->name), name) ||
+            (o->also != NULL && str_eq(str_from(o->also), name))) {
+            return o;
         }
     }
     return NULL;
@@ -67,8 +75,8 @@ static int option_store(const struct option *o, struct str text, void *config, s
         break;
     case OPTION_CHOICE:
         if (!option_is_choice(o, text)) {
-            return err_set(err, ERR_INVALID, "flag '--%s': found '" STR_FMT "', want one of %s",
-                           o->name, STR_ARG(text), o->choices);
+            return err_set(err, ERR_INVALID, "flag '%s%s': found '" STR_FMT "', want one of %s",
+                           option_dashes(o->name), o->name, STR_ARG(text), o->choices);
         }
         *(struct str *)at = text;
         break;
@@ -99,8 +107,8 @@ static int option_store(const struct option *o, struct str text, void *config, s
     }
     }
     if (want != NULL) {
-        return err_set(err, ERR_INVALID, "flag '--%s': found '" STR_FMT "', want %s", o->name,
-                       STR_ARG(text), want);
+        return err_set(err, ERR_INVALID, "flag '%s%s': found '" STR_FMT "', want %s",
+                       option_dashes(o->name), o->name, STR_ARG(text), want);
     }
     return 0;
 }
@@ -117,45 +125,35 @@ static void options_fill(const struct option_table *table, void *config)
     }
 }
 
-/* How many letters must change to make `a` of `b`, or more than `limit`. */
-static uint32_t option_distance(struct str a, struct str b, uint32_t limit)
+/* The flag that was mistyped; STR_NONE: no flag is near. */
+static struct str options_closest(const struct option_table *table, struct str name)
 {
-    uint32_t row[64];
-    if (a.n >= ARRAY_LEN(row) || b.n >= ARRAY_LEN(row)) {
-        return limit + 1;
-    }
-    for (uint32_t j = 0; j <= b.n; j++) {
-        row[j] = j;
-    }
-    for (uint32_t i = 1; i <= a.n; i++) {
-        uint32_t corner = row[0];
-        row[0] = i;
-        for (uint32_t j = 1; j <= b.n; j++) {
-            uint32_t changed = corner + (a.p[i - 1] == b.p[j - 1] ? 0u : 1u);
-            uint32_t moved = MIN(row[j], row[j - 1]) + 1;
-            corner = row[j];
-            row[j] = MIN(changed, moved);
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str *names = ARENA_ARRAY(&tmp, struct str, (size_t)table->count * 2 + 1);
+    size_t n = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        names[n++] = str_from(table->options[i].name);
+        if (table->options[i].also != NULL) {
+            names[n++] = str_from(table->options[i].also);
         }
     }
-    return row[b.n];
+    return closest_find(name, names, n); /* the names are the table's own */
 }
 
-static int options_unknown(const struct option_table *table, struct str name, struct err *err)
+/* "-ojson": a flag of one letter with its value behind it, as kubectl takes it. */
+static const struct option *options_find_joined(const struct option_table *table, struct str word,
+                                                struct str *ret_value)
 {
-    const struct option *near = NULL;
-    uint32_t nearest = 3; /* further away it is another word, not a slip */
-    for (uint32_t i = 0; i < table->count; i++) {
-        uint32_t far = option_distance(name, str_from(table->options[i].name), nearest);
-        if (far < nearest) {
-            nearest = far;
-            near = &table->options[i];
-        }
+    if (word.n < 3 || word.p[1] == '-') {
+        return NULL;
     }
-    if (near != NULL) {
-        return err_set(err, ERR_INVALID, "unknown flag '--" STR_FMT "', did you mean '--%s'?",
-                       STR_ARG(name), near->name);
+    const struct option *o = options_find(table, str_sub(word, 1, 1));
+    if (o == NULL || o->kind == OPTION_BOOL) {
+        return NULL;
     }
-    return err_set(err, ERR_INVALID, "unknown flag '--" STR_FMT "'", STR_ARG(name));
+    *ret_value = str_sub(word, 2, word.n - 2);
+    return o;
 }
 
 /* One flag at `*argv`; moves on to its value where that is the next word. */
@@ -174,13 +172,22 @@ static int options_take(const struct option_table *table, char *const **argv, vo
     }
     const struct option *o = options_find(table, name);
     if (o == NULL) {
-        return options_unknown(table, name, err);
+        struct str near = options_closest(table, name);
+        o = near.n == 0 ? options_find_joined(table, word, &value) : NULL;
+        if (o == NULL) {
+            return err_set(err, ERR_INVALID, "unknown flag '--" STR_FMT "'%s" STR_FMT "%s",
+                           STR_ARG(name), near.n > 0 ? ", did you mean '--" : "", STR_ARG(near),
+                           near.n > 0 ? "'?" : "");
+        }
+        joined = true;
     }
     if (!joined && o->kind == OPTION_BOOL) {
         value = STR("true");
     } else if (!joined) {
         if ((*argv)[1] == NULL) {
-            return err_set(err, ERR_INVALID, "flag '--%s' needs a value: %s", o->name, o->value);
+            return err_set(err, ERR_INVALID, "flag '%s%s' needs a value: %s",
+                           option_dashes(o->name), o->name,
+                           o->kind == OPTION_CHOICE ? o->choices : o->value);
         }
         (*argv)++;
         value = str_from(**argv);
@@ -210,12 +217,14 @@ int options_parse(const struct option_table *table, char *const *argv, struct ar
     while (argv[words] != NULL) {
         words++;
     }
-    struct option_args args = { .items = ARENA_ARRAY(out, struct str, words + 1) };
+    struct option_args args = { .items = ARENA_ARRAY(out, struct str, words + 1),
+                                .before_dashes = UINT32_MAX };
     bool flags = true;
     for (; *argv != NULL; argv++) {
         struct str word = str_from(*argv);
         if (flags && str_eq(word, STR("--"))) {
             flags = false;
+            args.before_dashes = args.count;
         } else if (flags && options_asks_help(table, word)) {
             args.help = true;
             break;
@@ -290,7 +299,10 @@ void options_help(const struct option_table *table, struct buf *out)
         struct buf left = { .max = 200 };
         CLEANUP(buf_done)
         struct buf right = { .max = 1000 };
-        buf_printf(&left, "  --%s", o->name);
+        buf_printf(&left, "  %s%s", option_dashes(o->name), o->name);
+        if (o->also != NULL) {
+            buf_printf(&left, ", %s%s", option_dashes(o->also), o->also);
+        }
         if (o->kind != OPTION_BOOL) {
             buf_printf(&left, " %s", o->kind == OPTION_CHOICE ? o->choices : o->value);
         }

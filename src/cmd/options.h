@@ -3,9 +3,10 @@
  * in a shell.
  *
  * Flags are written as Go's flag package takes them, so that command lines of the original systems
- * go on working: -x v, -x=v, --x v, --x=v, and for booleans only --x or --x=true. Flags may stand
- * before and after arguments; "--" ends them. Values land in the command's own struct, at the
- * offset that the table names.
+ * go on working: -x v, -x=v, --x v, --x=v, and for booleans only --x or --x=true. A flag of one
+ * letter may have its value behind it, as kubectl's have: -ojson. Flags may stand before and after
+ * arguments; "--" ends them. Values land in the command's own struct, at the offset that the table
+ * names.
  */
 #pragma once
 
@@ -35,6 +36,7 @@ struct option {
     const char *initial; /* the default, as a user would write it; NULL or "" = zero */
     const char *choices; /* OPTION_CHOICE: "text|json" */
     const char *help;
+    const char *also; /* a second name, without dashes: the long one of a letter; NULL = none */
 };
 
 #define OPTION(type, member) .offset = offsetof(type, member)
@@ -47,7 +49,8 @@ struct option_table {
 struct option_args {
     struct str *items; /* what is no flag; borrowed: from argv */
     uint32_t count;
-    bool help; /* -h or --help was there: nothing else counts then */
+    uint32_t before_dashes; /* how many stood before "--"; UINT32_MAX = it was not there */
+    bool help;              /* -h or --help was there: nothing else counts then */
 };
 
 /* Fills `config` with defaults, then with what `argv` says (without the command's own name). A
@@ -55,6 +58,12 @@ struct option_args {
 NODISCARD
 int options_parse(const struct option_table *table, char *const *argv, struct arena *out,
                   void *config, struct option_args *ret, struct err *err);
+
+/* By either of its names; NULL: the table has none. */
+const struct option *options_find(const struct option_table *table, struct str name);
+
+/* What stands before a flag's name: "-" before a letter, "--" before a word. */
+const char *option_dashes(const char *name);
 
 /* The flags with their defaults and explanations. */
 void options_help(const struct option_table *table, struct buf *out);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cmd/api_trace.h"
+#include "cmd/terminal.h"
 #include "host/kubeconfig.h"
 #include "host/loop.h"
 #include "host/transport.h"
@@ -12,21 +14,36 @@
 
 const struct option report_fetch_options[REPORT_FETCH_OPTION_COUNT] = {
     { "o", OPTION_CHOICE, OPTION(struct report_fetch_flags, output), "FORM", "text",
-      "text|wide|json", "text at 80 columns, wide lines with everything, or the document itself" },
-    { "watch", OPTION_BOOL, OPTION(struct report_fetch_flags, watch), NULL, "false", NULL,
-      "show it again whenever it has changed, until interrupted" },
+      "text|wide|json|yaml|name",
+      "text as wide as the terminal, lines with everything, the document, or names alone",
+      .also = "output" },
+    { "w", OPTION_BOOL, OPTION(struct report_fetch_flags, watch), NULL, "false", NULL,
+      "show it again whenever it has changed, until interrupted", .also = "watch" },
     { "address", OPTION_TEXT, OPTION(struct report_fetch_flags, address), "URL", "", NULL,
       "ask the controller at this address: http://127.0.0.1:8080" },
     { "kubeconfig", OPTION_FILE, OPTION(struct report_fetch_flags, kubeconfig), "FILE", "", NULL,
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },
-    { "kubecontext", OPTION_TEXT, OPTION(struct report_fetch_flags, kubecontext), "NAME", "", NULL,
-      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },
-    { "namespace", OPTION_TEXT, OPTION(struct report_fetch_flags, ns), "NAME", "", NULL,
-      "where the controller runs; otherwise wherever its Lease is found" },
+    { "context", OPTION_TEXT, OPTION(struct report_fetch_flags, kubecontext), "NAME", "", NULL,
+      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice",
+      .also = "kubecontext" },
+    { "n", OPTION_TEXT, OPTION(struct report_fetch_flags, ns), "NAME", "", NULL,
+      "where the controller runs; otherwise wherever its Lease is found", .also = "namespace" },
     { "port", OPTION_U32, OPTION(struct report_fetch_flags, port), "PORT", "8080", NULL,
       "of the controller's pod" },
     { "timeout", OPTION_DURATION, OPTION(struct report_fetch_flags, time_max), "DURATION", "10s",
       NULL, "how long to wait for an answer" },
+    { "v", OPTION_U32, OPTION(struct report_fetch_flags, verbosity), "N", "0", NULL,
+      "from 1 on every request to the cluster is told, with its answer" },
+};
+
+/* A controller on this machine, in no pod. */
+struct report_fetch_here {
+    struct cluster_access access;
+    struct api *transport;
+    struct api_trace trace;
+    struct api *api;
+    struct err why; /* no pod could be asked because of this */
+    bool in_use;
 };
 
 struct report_fetch {
@@ -35,7 +52,10 @@ struct report_fetch {
     const struct report_query *query;
     struct loop *loop;
     struct cluster_access access;
-    struct api *api;
+    struct api *transport;
+    struct api_trace trace;
+    struct api *api; /* the transport, or the trace on it */
+    struct report_fetch_here here;
     struct loop_timer refresh;
     struct arena found; /* memory of `leaders` */
     struct leaders leaders;
@@ -44,6 +64,8 @@ struct report_fetch {
     struct buf printed;     /* the text that was printed last */
     bool answered;          /* once at least */
     bool terminal;
+    bool colour;
+    uint32_t columns; /* of the terminal; 0 = there is none */
     int code;
 };
 
@@ -58,6 +80,7 @@ static void report_fetch_fail(struct report_fetch *a, const struct err *err)
 {
     (void)command_fail(a->call, err); /* answers COMMAND_FAILED, as it is */
     a->leaders.n = 0;                 /* others may lead now */
+    a->here.in_use = false;
     buf_reset(&a->printed);
     if (a->flags->watch && a->answered) {
         loop_timer_set(&a->refresh, loop_now(a->loop) + REPORT_FETCH_WATCH_EVERY);
@@ -70,7 +93,7 @@ static void report_fetch_fail(struct report_fetch *a, const struct err *err)
 
 static void report_fetch_output(struct report_fetch *a, struct buf *text)
 {
-    bool json = str_eq(a->flags->output, STR("json"));
+    bool json = report_output_is_json(a->flags->output);
     bool same = a->answered && str_eq(buf_str(text), buf_str(&a->printed));
     if (!same) {
         if (a->flags->watch && a->terminal && !json) {
@@ -129,6 +152,7 @@ static void report_fetch_explain(const struct report_fetch *a, const struct api_
 }
 
 static void report_fetch_get(struct report_fetch *a);
+static bool report_fetch_try_here(struct report_fetch *a, const struct err *why);
 
 /* With shards: asks the next one if this shard does not look after the Machine or could not be
  * asked; false: there is nobody else to ask. The answer of the last shard counts if all shards
@@ -180,7 +204,7 @@ static void report_fetch_on_document(void *ctx, const struct api_reply *reply)
     struct err err = { 0 };
     CLEANUP(buf_done)
     struct buf text = { .max = REPORT_FETCH_OUTPUT_MAX };
-    bool json = str_eq(a->flags->output, STR("json"));
+    bool json = report_output_is_json(a->flags->output);
     if (report_fetch_next_shard(a, reply)) {
         return;
     }
@@ -191,23 +215,31 @@ static void report_fetch_on_document(void *ctx, const struct api_reply *reply)
         return;
     }
     if (reply->status != 200) {
+        CLEANUP(arena_done)
+        struct arena tmp = { 0 };
+        bool reached = report_fetch_error_text(reply, &tmp).n > 0;
         report_fetch_explain(a, reply, &err);
-        report_fetch_fail(a, &err);
+        if (reached || !report_fetch_try_here(a, &err)) {
+            report_fetch_fail(a, &err);
+        }
         return;
     }
     if (!json && report_fetch_check_text(a, reply->body, &err) < 0) {
         report_fetch_fail(a, &err);
         return;
     }
-    buf_add(&text, reply->body);
-    buf_add(&text, json ? STR("\n") : STR_NONE);
+    if (report_output_add(a->flags->output, a->query->about, a->colour, reply->body, &text, &err) <
+        0) {
+        report_fetch_fail(a, &err);
+        return;
+    }
     report_fetch_output(a, &text);
 }
 
 static void report_fetch_send(struct report_fetch *a, struct str path, api_on_reply on_reply)
 {
     (void)api_send(
-        a->api,
+        a->here.in_use ? a->here.api : a->api,
         &(struct api_request){ .verb = API_GET, .path = path, .timeout = a->flags->time_max },
         on_reply, a); /* nothing is ever cancelled */
 }
@@ -224,7 +256,7 @@ static void report_fetch_get(struct report_fetch *a)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
-    if (a->leaders.n > 0) {
+    if (a->leaders.n > 0 && !a->here.in_use) {
         buf_add(&path, STR("/api/v1/namespaces/"));
         client_add_segment(&path, a->leaders.ns);
         buf_add(&path, STR("/pods/http:"));
@@ -232,13 +264,84 @@ static void report_fetch_get(struct report_fetch *a)
         buf_printf(&path, ":%u/proxy", a->flags->port);
     }
     buf_add(&path, a->query->path);
-    if (!str_eq(a->flags->output, STR("json"))) {
+    if (!report_output_is_json(a->flags->output)) {
+        CLEANUP(arena_done)
+        struct arena tmp = { 0 };
         report_fetch_add_param(&path, STR("format"), a->flags->output);
+        if (a->columns > 0) {
+            report_fetch_add_param(&path, STR("columns"), arena_printf(&tmp, "%u", a->columns));
+        }
     }
     if (a->at + 1 < a->leaders.n || a->unreachable.code != 0) {
         report_fetch_add_param(&path, STR("shard"), STR("own"));
     }
     report_fetch_send(a, buf_str(&path), report_fetch_on_document);
+}
+
+/* ---- a controller on this machine ---- */
+
+/* "https://127.0.0.1:6443" and the like. */
+static bool server_is_here(struct str server)
+{
+    static const struct str here[] = { STR_INIT("127."), STR_INIT("localhost"), STR_INIT("[::1]") };
+    struct str scheme;
+    struct str host;
+    bool found = false;
+    (void)str_cut(server, STR("://"), &scheme, &host); /* kubeconfig_load wants a scheme */
+    for (size_t i = 0; i < ARRAY_LEN(here); i++) {
+        found = found || str_starts(host, here[i]);
+    }
+    return found;
+}
+
+/* Who answers here must be the controller of this cluster, and not of another. */
+static void report_fetch_on_here(void *ctx, const struct api_reply *reply)
+{
+    struct report_fetch *a = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *root = NULL;
+    struct err err = a->here.why;
+    struct err ignored = { 0 };
+    struct str known = a->access.name.n > 0 ? a->access.name : a->access.server;
+    bool read = reply->status == 200 && json_parse(reply->body, 0, &tmp, &root, &ignored) == 0;
+    struct str title = jval_str(jval_get(root, STR("title")));
+    if (read && str_eq(title, known)) {
+        report_fetch_get(a);
+        return;
+    }
+    a->here.in_use = false;
+    if (read && title.n > 0) {
+        (void)err_set(&err, ERR_NOTFOUND,
+                      "%s; the controller at " STR_FMT " is of another cluster, '" STR_FMT "'",
+                      a->here.why.msg, STR_ARG(a->here.access.server), STR_ARG(title));
+    }
+    report_fetch_fail(a, &err);
+}
+
+/* False: no controller of this cluster can be on this machine. */
+static bool report_fetch_try_here(struct report_fetch *a, const struct err *why)
+{
+    struct report_fetch_here *here = &a->here;
+    struct err ignored = { 0 };
+    if (here->in_use || a->flags->address.n > 0 || a->query->leader_kind != LEADER_CONTROLLER ||
+        !server_is_here(a->access.server)) {
+        return false;
+    }
+    if (here->transport == NULL) {
+        here->access = (struct cluster_access){
+            .server = arena_printf(a->call->memory, "http://127.0.0.1:%u", a->flags->port),
+        };
+        here->transport = transport_new(a->loop, &here->access, &ignored);
+    }
+    if (here->transport == NULL) {
+        return false;
+    }
+    here->api = api_trace_on(&here->trace, here->transport, a->loop, a->flags->verbosity);
+    here->why = *why;
+    here->in_use = true;
+    report_fetch_send(a, STR("/api/v1/status?board=0"), report_fetch_on_here);
+    return true;
 }
 
 /* ---- the leader ---- */
@@ -267,7 +370,9 @@ static void report_fetch_on_leases(void *ctx, const struct api_reply *reply)
     struct report_fetch *a = ctx;
     struct err err = { 0 };
     if (report_fetch_read_leases(a, reply, &err) < 0) {
-        report_fetch_fail(a, &err);
+        if (reply->status != 200 || !report_fetch_try_here(a, &err)) {
+            report_fetch_fail(a, &err);
+        }
     } else {
         report_fetch_get(a);
     }
@@ -284,7 +389,7 @@ static void report_fetch_find_leader(struct report_fetch *a)
 static void report_fetch_refresh(void *ctx)
 {
     struct report_fetch *a = ctx;
-    if (a->flags->address.n == 0 && a->leaders.n == 0) {
+    if (a->flags->address.n == 0 && a->leaders.n == 0 && !a->here.in_use) {
         report_fetch_find_leader(a);
     } else {
         report_fetch_get(a);
@@ -310,12 +415,13 @@ static int report_fetch_connect(struct report_fetch *a, struct err *err)
             return r;
         }
     }
-    a->api = transport_new(a->loop, &a->access, err);
-    if (a->api == NULL) {
+    a->transport = transport_new(a->loop, &a->access, err);
+    if (a->transport == NULL) {
         return err_wrap(err, "%s", a->flags->address.n > 0 ? "--address" : "the cluster");
     }
-    transport_set_limits(a->api,
+    transport_set_limits(a->transport,
                          &(struct transport_limits){ .reply_bytes_max = REPORT_FETCH_OUTPUT_MAX });
+    a->api = api_trace_on(&a->trace, a->transport, a->loop, a->flags->verbosity);
     return 0;
 }
 
@@ -328,6 +434,8 @@ int report_fetch_run(const struct command_call *call, const struct report_query 
         .query = query,
         .loop = host_loop_new(),
         .terminal = isatty(STDOUT_FILENO) != 0,
+        .colour = terminal_colour(STDOUT_FILENO),
+        .columns = terminal_columns(STDOUT_FILENO),
     };
     loop_timer_init(&a.refresh, a.loop, report_fetch_refresh, &a);
     if (report_fetch_connect(&a, &err) < 0) {
@@ -337,7 +445,8 @@ int report_fetch_run(const struct command_call *call, const struct report_query 
         host_loop_run(a.loop);
     }
     loop_timer_done(&a.refresh);
-    transport_free(a.api);
+    transport_free(a.here.transport);
+    transport_free(a.transport);
     host_loop_free(a.loop);
     arena_done(&a.found);
     buf_done(&a.printed);

@@ -2,22 +2,27 @@
  * report_fetch: gets a report from a running controller or bridge and prints it, once or, with
  * --watch, whenever it has changed.
  *
- * The server renders the text (format=text or format=wide), so nothing here depends on the form of
- * a report; `-o json` prints the server's JSON.
+ * The server renders the text (format=text or format=wide, as wide as the terminal is), so nothing
+ * here depends on the form of a report; `-o json` prints the server's JSON.
  *
  * With --address the request goes to that server. Otherwise the Lease names the pod that leads, and
  * the API server passes the request on to that pod, so nothing but a kubeconfig is needed. Where a
  * bridge has shards, they are asked in turn until one looks after the Machine (shard=own).
+ *
+ * A cluster on this machine, such as the sandbox, may have its controller here as well, in no pod.
+ * So if no pod can be asked and the API server's address is this machine's, the port is tried here;
+ * the controller there must be of the same cluster.
  */
 #pragma once
 
 #include "cmd/command.h"
 #include "cmd/leader_find.h"
+#include "cmd/report_output.h"
 
 #define REPORT_FETCH_WATCH_EVERY SECONDS(2) /* --watch: as fast as people read */
 
 struct report_fetch_flags {
-    struct str output; /* text, wide or json */
+    struct str output; /* text, wide, json, yaml or name */
     bool watch;
     struct str address;
     struct str kubeconfig;
@@ -25,13 +30,15 @@ struct report_fetch_flags {
     struct str ns;   /* of the Lease and its pods; empty = wherever the Lease is */
     uint32_t port;   /* of the controller's pod */
     usec_t time_max; /* for one answer */
+    uint32_t verbosity;
 };
 
-#define REPORT_FETCH_OPTION_COUNT 8
+#define REPORT_FETCH_OPTION_COUNT 9
 extern const struct option report_fetch_options[REPORT_FETCH_OPTION_COUNT];
 
 struct report_query {
     enum leader_kind leader_kind;
+    enum report_about about;
     struct str path; /* below the address, percent-encoded */
 };
 

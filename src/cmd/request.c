@@ -6,15 +6,14 @@ static const struct option request_options[] = {
     REQUEST_CREATE_OPTIONS,
     { "wait", OPTION_BOOL, OPTION(struct request_create_flags, wait), NULL, "false", NULL,
       "return when it is approved" },
-    { "o", OPTION_CHOICE, OPTION(struct request_create_flags, cli.output), "FORM", "text",
-      "text|json", "a line, or the request itself" },
+    REQUEST_CLI_OUTPUT_OPTION(struct request_create_flags),
     REQUEST_CLI_CLUSTER_OPTIONS(struct request_create_flags),
 };
 
 static int request_make(struct request_cli *a)
 {
     const struct request_create_flags *flags = a->call->config;
-    bool json = str_eq(flags->cli.output, STR("json"));
+    bool text = str_eq(flags->cli.output, STR("text"));
     usec_t until = request_cli_deadline(a);
     struct err err = { 0 };
     struct maintenance_request request;
@@ -22,7 +21,7 @@ static int request_make(struct request_cli *a)
     if (request_create_send(a, a->call->args[0], flags->reason, &request, &created, &err) < 0) {
         return request_cli_fail(a, &err);
     }
-    if (!flags->wait || !json) {
+    if (!flags->wait || text) {
         int code = request_cli_print(a, request.name, created ? "created" : "unchanged");
         if (!flags->wait || code != COMMAND_OK) {
             return code;
@@ -62,4 +61,5 @@ const struct command command_request = {
     .args_min = 1,
     .args_max = 1,
     .run = request_run,
+    .names = request_create_names,
 };

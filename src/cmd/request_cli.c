@@ -1,10 +1,13 @@
 #include "cmd/request_cli.h"
 
 #include "base/textwrap.h"
+#include "cmd/report_output.h"
+#include "cmd/terminal.h"
 #include "kinds/keys.h"
 #include "kube/client.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define REQUEST_CLI_MESSAGE_MAX                                                                    \
     ((size_t)16 * 1024) /* a sentence with a message of the server's in it */
@@ -29,6 +32,9 @@ int request_cli_open(struct request_cli *a, const struct command_call *call,
     if (client_session_init(&a->session, flags->kubeconfig, context, &err) < 0) {
         return request_cli_fail(a, &err);
     }
+    a->session.blocking_api.fail_fast = true;
+    a->session.blocking_api.api =
+        api_trace_on(&a->trace, a->session.api, a->session.loop, flags->verbosity);
     return COMMAND_OK;
 }
 
@@ -50,7 +56,10 @@ void request_cli_note(const struct request_cli *a, struct str text)
 {
     CLEANUP(buf_done)
     struct buf out = { .max = REQUEST_CLI_MESSAGE_MAX };
-    struct textwrap line = { .out = &out, .columns = OPTIONS_COLUMNS, .hang = 2 };
+    uint32_t columns = terminal_columns(STDERR_FILENO);
+    struct textwrap line = { .out = &out,
+                             .columns = columns > 0 ? columns : OPTIONS_COLUMNS,
+                             .hang = 2 };
     textwrap_printf(&line, "%s %s: ", a->call->program, a->call->command->name);
     textwrap_add(&line, text);
     textwrap_end(&line);
@@ -117,9 +126,10 @@ int request_cli_resolve(struct request_cli *a, struct str argument, struct maint
 
 int request_cli_print(struct request_cli *a, struct str name, const char *verb)
 {
-    if (!str_eq(a->flags->output, STR("json"))) {
-        (void)printf("maintenancerequest." MAINTENANCE_GROUP "/" STR_FMT " %s\n", STR_ARG(name),
-                     verb);
+    bool bare = str_eq(a->flags->output, STR("name"));
+    if (bare || str_eq(a->flags->output, STR("text"))) {
+        (void)printf("maintenancerequest." MAINTENANCE_GROUP "/" STR_FMT "%s%s\n", STR_ARG(name),
+                     bare ? "" : " ", bare ? "" : verb);
         (void)fflush(stdout); /* a closed pipe is the reader's business, here and below */
         return COMMAND_OK;
     }
@@ -136,11 +146,15 @@ int request_cli_print(struct request_cli *a, struct str name, const char *verb)
         client_explain(answer.status, answer.body, NULL, &err);
         r = -(int)err.code;
     }
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    r = r < 0 ? r
+              : report_output_add(a->flags->output, REPORT_ABOUT_REQUEST, /* colour= */ false,
+                                  str_trim(answer.body), &out, &err);
     if (r < 0) {
         return request_cli_fail(a, &err);
     }
-    struct str body = str_trim(answer.body);
-    (void)printf(STR_FMT "\n", STR_ARG(body));
+    (void)fwrite(out.p, 1, out.n, stdout);
     (void)fflush(stdout);
     return COMMAND_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "client/actor.h"
 #include "client/client_session.h"
+#include "cmd/api_trace.h"
 #include "cmd/command.h"
 
 /* Beside those of command.h; scripts rely on them. */
@@ -24,44 +25,38 @@ struct request_cli_flags {
     struct str ns;
     struct str output;
     usec_t time_max; /* 0 = none */
+    uint32_t verbosity;
 };
 
+/* Rows for the option table of a command whose flags have a struct request_cli_flags `cli`. */
+/* clang-format off */
 #define REQUEST_CLI_CLUSTER_OPTIONS(T)                                                             \
-    { "kubeconfig",                                                                                \
-      OPTION_FILE,                                                                                 \
-      OPTION(T, cli.kubeconfig),                                                                   \
-      "FILE",                                                                                      \
-      "",                                                                                          \
-      NULL,                                                                                        \
+    { "kubeconfig", OPTION_FILE, OPTION(T, cli.kubeconfig), "FILE", "", NULL,                      \
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },     \
-    {                                                                                              \
-        "kubecontext", OPTION_TEXT, OPTION(T, cli.kubecontext), "NAME", "", NULL,                  \
-            "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice"         \
-    }
+    { "context", OPTION_TEXT, OPTION(T, cli.kubecontext), "NAME", "", NULL,                        \
+      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice",              \
+      .also = "kubecontext" },                                                                     \
+    { "v", OPTION_U32, OPTION(T, cli.verbosity), "N", "0", NULL,                                   \
+      "from 1 on every request to the cluster is told, with its answer" }
+
 #define REQUEST_CLI_TARGET_OPTIONS(T)                                                              \
-    { "type",                                                                                      \
-      OPTION_CHOICE,                                                                               \
-      OPTION(T, cli.type),                                                                         \
-      "TYPE",                                                                                      \
-      "node",                                                                                      \
-      "node|deployment|daemonset|statefulset",                                                     \
-      "what is to be disturbed" },                                                                 \
-        { "namespace",                                                                             \
-          OPTION_TEXT,                                                                             \
-          OPTION(T, cli.ns),                                                                       \
-          "NAME",                                                                                  \
-          "",                                                                                      \
-          NULL,                                                                                    \
-          "of the target; needed for all types but node" },                                        \
-    {                                                                                              \
-        "client", OPTION_TEXT, OPTION(T, cli.client), "NAME", "drydock", NULL,                     \
-            "who asks; each client has one request a target"                                       \
-    }
+    { "type", OPTION_CHOICE, OPTION(T, cli.type), "TYPE", "node",                                  \
+      "node|deployment|daemonset|statefulset", "what is to be disturbed" },                        \
+    { "n", OPTION_TEXT, OPTION(T, cli.ns), "NAME", "", NULL,                                       \
+      "of the target; needed for all types but node", .also = "namespace" },                       \
+    { "client", OPTION_TEXT, OPTION(T, cli.client), "NAME", "drydock", NULL,                       \
+      "who asks; each client has one request a target" }
+
+#define REQUEST_CLI_OUTPUT_OPTION(T)                                                               \
+    { "o", OPTION_CHOICE, OPTION(T, cli.output), "FORM", "text", "text|name|json|yaml",            \
+      "a line, the name alone, or the request itself", .also = "output" }
+/* clang-format on */
 
 struct request_cli {
     const struct command_call *call;
     const struct request_cli_flags *flags;
     struct client_session session;
+    struct api_trace trace;
     struct actor actor;
     struct arena memory;
 };

@@ -59,3 +59,10 @@ int request_create_send(struct request_cli *a, struct str name, struct str reaso
                ? err_wrap(err, STR_FMT, STR_ARG(request_target_text(&new.target, &a->memory)))
                : r;
 }
+
+unsigned request_create_names(const struct command_call *call)
+{
+    const struct request_create_flags *flags = call->config;
+    bool node = str_eq(flags->cli.type, STR("node"));
+    return call->arg_count == 0 && node ? COMMAND_NAMES_NODES : 0;
+}

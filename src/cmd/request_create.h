@@ -31,6 +31,9 @@ struct request_create_flags {
 /* Opens the cluster as the flags say; as request_cli_open. */
 int request_create_open(struct request_cli *a, const struct command_call *call);
 
+/* Nodes, at the place of the first argument. */
+unsigned request_create_names(const struct command_call *call);
+
 /* Creates the request. From then on stderr tells what the request waits for. */
 NODISCARD
 int request_create_send(struct request_cli *a, struct str name, struct str reason,

@@ -217,6 +217,31 @@ static int run_run(const struct command_call *call)
     return code;
 }
 
+/* `run worker-7` and `run -- echo` say which of the two is missing. */
+static int run_check(const struct command_call *call, struct err *err)
+{
+    if (call->arg_count == 0) {
+        return err_set(err, ERR_INVALID, "want a node and a command: NODE -- COMMAND…");
+    }
+    if (call->before_dashes == 0) {
+        return err_set(err, ERR_INVALID,
+                       "the node is missing: want NODE before '--', found the command '" STR_FMT
+                       "' alone",
+                       STR_ARG(call->args[0]));
+    }
+    if (call->arg_count == 1) {
+        return err_set(err, ERR_INVALID,
+                       "there is no command to run on '" STR_FMT "': want " STR_FMT " -- COMMAND…",
+                       STR_ARG(call->args[0]), STR_ARG(call->args[0]));
+    }
+    if (call->before_dashes != UINT32_MAX && call->before_dashes > 1) {
+        return err_set(err, ERR_INVALID,
+                       "unexpected argument '" STR_FMT "' before '--': want NODE -- COMMAND…",
+                       STR_ARG(call->args[1]));
+    }
+    return 0;
+}
+
 static const struct option run_options[] = {
     REQUEST_CREATE_OPTIONS,
     REQUEST_CLI_CLUSTER_OPTIONS(struct request_create_flags),
@@ -241,5 +266,7 @@ const struct command command_run = {
     .config_size = sizeof(struct request_create_flags),
     .args_min = 2,
     .args_max = UINT32_MAX,
+    .check = run_check,
     .run = run_run,
+    .names = request_create_names,
 };

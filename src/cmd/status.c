@@ -4,7 +4,8 @@
 
 static int status_run(const struct command_call *call)
 {
-    return report_fetch_run(call, &(struct report_query){ .path = STR("/api/v1/status") });
+    return report_fetch_run(
+        call, &(struct report_query){ .about = REPORT_ABOUT_FLEET, .path = STR("/api/v1/status") });
 }
 
 const struct command command_status = {

@@ -44,6 +44,29 @@ static const struct command greet = {
 static const struct command *const items[] = { &greet, NULL };
 static const struct command_list list = { .items = items };
 
+static int check_words(const struct command_call *call, struct err *err)
+{
+    return call->before_dashes == 1 ? 0 : err_set(err, ERR_INVALID, "want one word before '--'");
+}
+
+static int count_run(const struct command_call *call)
+{
+    return 100 + (int)call->arg_count;
+}
+
+static const struct command pick = {
+    .name = "pick",
+    .args = "WORD -- WORD…",
+    .summary = "picks",
+    .text = "Picks words.",
+    .args_min = 2,
+    .args_max = UINT32_MAX,
+    .check = check_words,
+    .run = count_run,
+};
+static const struct command *const more_items[] = { &greet, &pick, NULL };
+static const struct command_list more = { .items = more_items };
+
 static int run(const char *program, const char *a, const char *b, const char *c)
 {
     char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)a, (char *)(uintptr_t)b,
@@ -69,6 +92,27 @@ TEST(command_main_refuses_bad_command_lines_with_2)
                      (char *)(uintptr_t) "1",       (char *)(uintptr_t) "2",
                      (char *)(uintptr_t) "3",       NULL };
     CHECK_EQ(command_main(&list, argv), COMMAND_USAGE);
+}
+
+TEST(command_main_lets_a_command_check_its_arguments)
+{
+    char *const good[] = { (char *)(uintptr_t) "drydock", (char *)(uintptr_t) "pick",
+                           (char *)(uintptr_t) "a",       (char *)(uintptr_t) "--",
+                           (char *)(uintptr_t) "b",       NULL };
+    char *const bad[] = { (char *)(uintptr_t) "drydock", (char *)(uintptr_t) "pick",
+                          (char *)(uintptr_t) "--",      (char *)(uintptr_t) "a",
+                          (char *)(uintptr_t) "b",       NULL };
+    CHECK_EQ(command_main(&more, good), 102);
+    CHECK_EQ(command_main(&more, bad), COMMAND_USAGE);
+}
+
+TEST(command_main_helps_with_completion)
+{
+    CHECK_EQ(run("drydock", "completion", "--help", NULL), COMMAND_OK);
+    CHECK_EQ(run("drydock", "help", "completion", NULL), COMMAND_OK);
+    CHECK_EQ(run("drydock", "completion", NULL, NULL), COMMAND_USAGE);
+    CHECK_EQ(run("drydock", "completion", "bash", "zsh"), COMMAND_USAGE);
+    CHECK_EQ(run("/usr/bin/kubectl_complete-drydock", "gre", NULL, NULL), COMMAND_OK);
 }
 
 TEST(command_help_has_usage_text_and_flags)

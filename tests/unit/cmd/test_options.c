@@ -11,6 +11,7 @@ struct config {
     uint64_t seed;
     double speed;
     usec_t timeout;
+    struct str output;
 };
 
 static const struct option flags[] = {
@@ -62,6 +63,12 @@ static const struct option flags[] = {
       .value = "DURATION",
       .initial = "65s",
       .help = "how long" },
+    { .name = "o",
+      .kind = OPTION_CHOICE,
+      OPTION(struct config, output),
+      .choices = "text|yaml",
+      .help = "form of the report",
+      .also = "output" },
 };
 static const struct option_table table = { .options = flags, .count = ARRAY_LEN(flags) };
 
@@ -141,6 +148,39 @@ TEST(options_parse_never_takes_the_next_word_for_a_boolean)
     CHECK_STR(args.items[0], "false");
 }
 
+TEST(options_parse_takes_a_letter_and_its_long_name_as_kubectl_does)
+{
+    static const char *const forms[][2] = {
+        { "-o", "yaml" },       { "-oyaml", NULL },        { "-o=yaml", NULL },
+        { "--output", "yaml" }, { "--output=yaml", NULL }, { "--o", "yaml" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        CLEANUP(arena_done)
+        struct arena memory = { 0 };
+        struct config c = { 0 };
+        struct option_args args;
+        struct err err = { 0 };
+        char *argv[3] = { W(forms[i][0]), W(forms[i][1]), NULL };
+        CHECK_EQ(options_parse(&table, argv, &memory, &c, &args, &err), 0);
+        CHECK_STR(c.output, "yaml");
+        CHECK_EQ(args.count, 0);
+    }
+}
+
+TEST(options_parse_says_where_two_dashes_stood)
+{
+    CLEANUP(arena_done)
+    struct arena memory = { 0 };
+    struct config c = { 0 };
+    struct option_args args;
+    struct err err = { 0 };
+    CHECK_EQ(PARSE(&c, &args, &err, W("a"), W("--"), W("b"), W("--")), 0);
+    CHECK_EQ(args.before_dashes, 1);
+    CHECK_EQ(args.count, 3);
+    CHECK_EQ(PARSE(&c, &args, &err, W("a")), 0);
+    CHECK_EQ(args.before_dashes, UINT32_MAX);
+}
+
 TEST(options_parse_keeps_arguments_and_stops_at_two_dashes)
 {
     CLEANUP(arena_done)
@@ -175,6 +215,10 @@ TEST(options_parse_names_what_is_wrong)
         { { "--a-flag-with-a-name-that-is-long=5" },
           "flag '--a-flag-with-a-name-that-is-long': found '5', want a duration such as 1h30m or "
           "200ms" },
+        { { "--ouptut=yaml" }, "unknown flag '--ouptut', did you mean '--output'?" },
+        { { "-ouptut=yaml" }, "unknown flag '--ouptut', did you mean '--output'?" },
+        { { "-oxml" }, "flag '-o': found 'xml', want one of text|yaml" },
+        { { "-o" }, "flag '-o' needs a value: text|yaml" },
         { { "---nodes=1" }, "'---nodes=1' is no flag" },
         { { "--=1" }, "'--=1' is no flag" },
     };
@@ -222,4 +266,5 @@ TEST(options_help_is_aligned_and_narrow)
     }
     CHECK(str_contains(buf_str(&out), STR("  --a-flag-with-a-name-that-is-long DURATION\n"
                                           "                              how long (default 65s)")));
+    CHECK(str_ends(buf_str(&out), STR("  -o, --output text|yaml      form of the report\n")));
 }
