@@ -368,6 +368,11 @@ int config_load(struct str text, struct ucfg_env env, struct arena *out, struct 
     return 0;
 }
 
+usec_t config_refresh(const struct config *c)
+{
+    return MAX(c->requeue_ns / 1000, CONFIG_REFRESH_MIN);
+}
+
 const struct config_profile *config_find_profile(const struct config *c, struct str name)
 {
     for (uint32_t i = 0; i < c->profile_n; i++) {

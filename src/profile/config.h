@@ -14,6 +14,7 @@
 
 #define CONFIG_INSTANCES_MAX 1000u /* of one kind; the largest files have some dozens */
 #define CONFIG_PROFILES_MAX 1000u
+#define CONFIG_REFRESH_MIN SECONDS(1) /* however short an interval is written */
 
 struct config_instance {
     const struct plugin *plugin;
@@ -65,6 +66,9 @@ NODISCARD
 int config_load(struct str text, struct ucfg_env env, struct arena *out, struct config *ret,
                 struct problems *problems);
 
+/* How long an answer of another system counts. Without an interval it is asked at each look, as the
+ * original does, but not more often than CONFIG_REFRESH_MIN. */
+usec_t config_refresh(const struct config *c);
 const struct config_profile *config_find_profile(const struct config *c, struct str name);
 const struct config_instance *config_find_instance(const struct config *c, enum plugin_kind kind,
                                                    struct str name);

@@ -35,6 +35,7 @@ enum grant_stage {
     GRANT_LEASES,    /* takes the Leases of its staggers, one after the other */
     GRANT_LIMITS,    /* waits for its reservations */
     GRANT_RECORD,    /* waits for the ledger to be written */
+    GRANT_CONFIRM,   /* recorded; waits for what other systems say from now on */
     GRANT_HELD,      /* its patch may go out, on the recorded version of the node */
     GRANT_INHERITED, /* the last leader's, or its outcome is unknown: its patch may still arrive */
 };
@@ -48,6 +49,11 @@ struct grant {
     uint32_t takes[CONTROLLER_TAKES_MAX]; /* check instances whose Lease is to be taken */
     uint32_t take_n;
     struct stagger_take *take;
+    struct arena memory; /* of `facts` */
+    uint32_t *facts;     /* check instances whose answers are asked for anew before the node goes */
+    uint32_t fact_n;
+    usec_t confirm_since; /* GRANT_CONFIRM: wall time; older answers do not count */
+    usec_t confirm_until; /* likewise, monotonic: how long it waits for them */
 };
 
 /* A notification of one instance that could not be sent, and when it is tried again. */
@@ -193,11 +199,12 @@ void turn_send_pending_events(struct managed_node *m);
 /* ── grant.c ───────────────────────────────────────────────────────────────────────────────── */
 void grant_begin(struct managed_node *m, const struct engine_effect *effect);
 /* After a decision, with the profile that asks, if any: a grant in GRANT_PODS goes on once the pods
- * are known, and ends when its profile does not ask any more. */
-void grant_recheck_pods(struct managed_node *m, struct str wants_grant);
+ * are known, one in GRANT_CONFIRM once other systems have answered again; both end when their
+ * profile does not ask any more. */
+void grant_recheck(struct managed_node *m, struct str wants_grant);
 /* Whether the patch into maintenance may go out on the node's present version; if not, that version
- * is recorded first. */
-bool grant_allows_patch(struct managed_node *m);
+ * is recorded first, or other systems are asked again. */
+bool grant_allows_patch(struct managed_node *m, const struct engine_effect *effect);
 void grant_end(struct managed_node *m);
 bool grant_is_pending(const struct grant *g); /* asked for, not held yet; accepts NULL */
 void grant_commit(struct controller *c);      /* at the end of a turn: what changed is written */
@@ -208,9 +215,11 @@ void grant_drop_all(struct controller *c);
 void grant_drop_if_stale(struct managed_node *m);
 /* An inherited grant whose node asks for the same again becomes a held grant once it has its
  * reservations. True: it may still become one. */
-bool grant_resume(struct managed_node *m, struct str owner);
-struct str grant_owner(const struct managed_node *m); /* GRANT_HELD: the profile; otherwise empty */
-void grant_on_reserved(struct managed_node *m);       /* GRANT_LIMITS: its reservations are held */
+bool grant_resume(struct managed_node *m, const struct engine_effect *effect);
+/* GRANT_HELD, GRANT_CONFIRM: the profile; otherwise empty */
+struct str grant_owner(const struct managed_node *m);
+bool grant_is_confirming(const struct managed_node *m);
+void grant_on_reserved(struct managed_node *m); /* GRANT_LIMITS: its reservations are held */
 
 /* ── limit_reservation.c ────────────────────────────────────────────────────────────────────────
  */

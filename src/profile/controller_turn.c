@@ -298,6 +298,7 @@ void turn_engine_input(const struct managed_node *m, bool explain, struct arena 
         .wall = loop_wall(c->loop),
         .progress = {
             .granted = grant_owner(m),
+            .confirming = grant_is_confirming(m),
             .drained = m->drain != NULL && drain_is_done(m->drain),
         },
         .explain = explain,
@@ -379,7 +380,7 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
     bool patch = effect->edit.edit_n > 0;
-    if (effect->enters && !grant_allows_patch(m)) {
+    if (effect->enters && !grant_allows_patch(m, effect)) {
         return; /* the ledger is written first, and then marks the node again */
     }
     node_notify_mark_in_patch(m, effect);
@@ -392,7 +393,9 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
         drain_pause(m->drain, patch && drain_is_done(m->drain));
     }
     if ((effect->needs & ENGINE_NEED_DRAIN) == 0) {
-        node_drain_stop(m);
+        if (!grant_is_confirming(m)) { /* then it is not known yet whether the drain goes on */
+            node_drain_stop(m);
+        }
     } else if (!patch || m->drain != NULL ||
                mutated(c->core->config.mutations, MUTATION_DRAIN_AT_ONCE)) {
         node_drain_run(m, effect);
@@ -468,9 +471,9 @@ static void turn_decide(struct managed_node *m, bool serve)
     bool wants_grant = (effect.needs & ENGINE_NEED_GRANT) != 0;
     bool may_resume = false;
     turn_drop_pods(m, effect.reads_pods);
-    grant_recheck_pods(m, wants_grant ? effect.profiles[effect.grant_profile].name : STR_NONE);
+    grant_recheck(m, wants_grant ? effect.profiles[effect.grant_profile].name : STR_NONE);
     if (wants_grant && m->grant != NULL) {
-        may_resume = grant_resume(m, effect.profiles[effect.grant_profile].name);
+        may_resume = grant_resume(m, &effect);
     } else if (wants_grant && serve && node_limit_refuses(m, &effect)) {
         turn_enter_limit_queue(m);
     } else if (wants_grant && serve) {

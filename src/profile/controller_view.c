@@ -201,7 +201,9 @@ static struct str explain_wait(struct managed_node *m, struct arena *out)
         return m->grant->stage == GRANT_INHERITED
                    ? STR("the last leader may be taking it into maintenance")
                : m->grant->stage == GRANT_PODS ? STR("its pods are looked at before it goes")
-                                               : STR("its grant is being recorded");
+               : m->grant->stage == GRANT_CONFIRM
+                   ? STR("other systems are asked again before it goes")
+                   : STR("its grant is being recorded");
     }
     if (!prioqueue_inside(&m->queue_item)) {
         return STR_NONE;

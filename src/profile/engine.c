@@ -338,7 +338,7 @@ static void engine_run_checks(struct decision *d, const struct engine_profile *e
                               const struct config_transition *t, struct engine_transition *ret)
 {
     struct engine_effect *effect = d->effect;
-    const struct check_input input = {
+    struct check_input input = {
         .config = d->in->config,
         .edit = &effect->edit,
         .fleet = d->in->fleet,
@@ -351,6 +351,7 @@ static void engine_run_checks(struct decision *d, const struct engine_profile *e
         .explain = d->in->explain,
         .out = d->out,
     };
+    mutations_copy(&input, d->in);
     ret->check_n = t->check.var_n;
     ret->checks = ARENA_ARRAY(d->out, struct engine_check, ret->check_n);
     for (uint32_t i = 0; i < ret->check_n; i++) {
@@ -506,7 +507,7 @@ static void engine_try_transition(struct decision *d, uint32_t index,
     }
     bool granted = engine_is_granted(d, e);
     bool wants_grant = t->target == PROFILE_STATE_MAINTENANCE || engine_takes_lease(t);
-    if (wants_grant && !granted) {
+    if (wants_grant && (!granted || d->in->progress.confirming)) {
         effect->needs |= ENGINE_NEED_GRANT;
         effect->grant_profile = index;
         effect->grant_transition = (uint32_t)chosen;
@@ -517,7 +518,11 @@ static void engine_try_transition(struct decision *d, uint32_t index,
     if (engine_run_chain(d, index, &config->trigger) == TRIGGER_DONE) {
         engine_add_ran(e, &config->trigger);
         engine_enter_state(d, index, entry, t->target);
-        effect->enters = effect->enters || granted;
+        if (granted) {
+            effect->enters = true;
+            effect->enters_profile = index;
+            effect->enters_transition = (uint32_t)chosen;
+        }
     }
 }
 

@@ -33,6 +33,7 @@ struct engine_send_failed {
 /* What the controller has under way with the node; zero = nothing. */
 struct engine_progress {
     struct str granted; /* the profile that holds the grant; empty = none */
+    bool confirming;    /* … and foreign systems are being asked again: nothing is done yet */
     bool drained;       /* the drain that was asked for is done */
     struct str drain;   /* explain: how far the drain is, in words; empty = none runs */
     /* What was sent and is not in the annotation yet. */
@@ -123,6 +124,8 @@ struct engine_effect {
     uint32_t notify_profile;
     bool keeps_grant; /* the profile that holds the grant is still on its way, or arrives now */
     bool enters;      /* it arrives now: the grant may go once the patch is through */
+    uint32_t enters_profile; /* … and by which transition */
+    uint32_t enters_transition;
     bool entered; /* a profile has come into maintenance and its enter chain is done: shuffles are
                    * counted */
     uint32_t entered_profile;

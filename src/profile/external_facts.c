@@ -6,8 +6,7 @@
 
 #define QUERY_BACKOFF_BASE SECONDS(1)
 #define QUERY_BACKOFF_MAX MINUTES(5)
-#define REFRESH_DEFAULT MINUTES(5) /* a configuration may switch the interval off */
-#define REFRESH_MIN SECONDS(1)
+#define REFRESH_DEFAULT MINUTES(5)       /* a configuration may switch the interval off */
 #define QUERY_INTERVAL_MIN MSECONDS(100) /* within it a want gets the answer that is there */
 #define TRANSIENT_FAILURES_MAX 3u        /* failures in a row before a check shows the error */
 
@@ -374,8 +373,7 @@ void external_facts_configure(struct external_facts *e, const struct config *con
     struct arena tmp = { 0 };
     struct arena table = { 0 };
     const struct config_instances *checks = &config->instances[PLUGIN_CHECK];
-    usec_t requeue = config->requeue_ns / 1000;
-    e->refresh = requeue > 0 ? MAX(requeue, REFRESH_MIN) : REFRESH_DEFAULT;
+    e->refresh = config->requeue_ns < 0 ? REFRESH_DEFAULT : config_refresh(config);
     e->affinity_readers = 0;
 
     struct fact_query **instances = NULL;
@@ -436,6 +434,16 @@ void external_facts_want(struct external_facts *e, const struct facts_want *want
     if (q->kind == FACTS_STAGGER) {
         buf_reset(&q->holder);
         buf_add(&q->holder, want->node);
+    }
+    fact_query_want(q);
+}
+
+void external_facts_ask_anew(struct external_facts *e, uint32_t index)
+{
+    ASSERT(index < e->instance_n && e->instances[index] != NULL);
+    struct fact_query *q = e->instances[index];
+    if (q->state == FACT_QUERY_IN_FLIGHT) {
+        q->query_again = true;
     }
     fact_query_want(q);
 }

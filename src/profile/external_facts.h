@@ -43,6 +43,9 @@ const struct facts *external_facts_facts(const struct external_facts *e);
 
 /* Sends the query soon, unless it is under way or waits after a failure. */
 void external_facts_want(struct external_facts *e, const struct facts_want *want);
+/* The answer of this check instance has to be asked for from now on: one that is under way already
+ * is not enough. */
+void external_facts_ask_anew(struct external_facts *e, uint32_t index);
 /* Whether the pods of the node have been wanted; and that nobody wants them any more. */
 bool external_facts_wants_pods(const struct external_facts *e, struct str node);
 void external_facts_drop_pods(struct external_facts *e, struct str node);

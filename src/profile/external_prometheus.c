@@ -112,14 +112,22 @@ static int prometheus_read(int status, struct str body, struct arena *out,
     return prometheus_value(jval_get(root, STR("data")), &ret->value, err);
 }
 
+/* Whoever waits for an answer that is not too old wants to know of it, the same or another. */
+static void prometheus_put(struct fact_query *q, const struct facts_prometheus *answer)
+{
+    (void)facts_put_prometheus(q->e->facts, q->index, answer);
+    q->changed = true;
+}
+
 void prometheus_put_error(struct fact_query *q, const struct err *err)
 {
     struct facts_prometheus answer = {
         .known = true,
         .error = str_from(err->msg),
         .asked = q->asked,
+        .answered = loop_wall(q->e->loop),
     };
-    q->changed |= facts_put_prometheus(q->e->facts, q->index, &answer);
+    prometheus_put(q, &answer);
 }
 
 /* A proxy, a server that starts or the network failed: that may pass soon. */
@@ -146,7 +154,11 @@ static void prometheus_on_reply(void *ctx, const struct outbound_reply *reply)
     struct fact_query *q = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct facts_prometheus answer = { .known = true, .asked = q->asked };
+    struct facts_prometheus answer = {
+        .known = true,
+        .asked = q->asked,
+        .answered = loop_wall(q->e->loop),
+    };
     struct err err = { 0 };
     q->outbound_call = NULL;
     if ((reply->status == 405 || reply->status == 501) && !q->use_get) {
@@ -170,7 +182,7 @@ static void prometheus_on_reply(void *ctx, const struct outbound_reply *reply)
         fact_query_fail(q, prometheus_is_transient(reply), reply->retry_after, &err);
         return;
     }
-    q->changed |= facts_put_prometheus(q->e->facts, q->index, &answer);
+    prometheus_put(q, &answer);
     fact_query_finish(q);
 }
 

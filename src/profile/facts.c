@@ -181,6 +181,7 @@ bool facts_put_prometheus(struct facts *f, uint32_t index, const struct facts_pr
     struct facts_instance *x = facts_make(f, index);
     if (facts_same_prometheus(&x->answer, answer)) {
         x->answer.asked = answer->asked;
+        x->answer.answered = answer->answered;
         return false;
     }
     arena_reset(&x->text);

@@ -2,10 +2,10 @@
  * facts: what other systems answered, as the checks read it: a plain lookup.
  *
  * profile/external_facts.h asks them; tests put answers here by hand. A fact that is not known, or
- * is older than the configured refresh interval, is named as a want by the check that needs it; an
- * old answer counts until the new one is there. Pods are watched instead, for some nodes at a time;
- * of the other nodes the last answer is kept. The result of a lookup is valid until the next
- * change.
+ * is older than the configured refresh interval, is named as a want by the check that needs it. An
+ * old answer of Prometheus does not count any more; a Lease's counts until the new one is there,
+ * because it is taken by compare-and-swap. Pods are watched instead, for some nodes at a time; of
+ * the other nodes the last answer is kept. The result of a lookup is valid until the next change.
  */
 #pragma once
 
@@ -38,7 +38,8 @@ struct facts_prometheus {
     double value;
     const struct str *warnings;
     uint32_t warning_n;
-    usec_t asked; /* wall time */
+    usec_t asked;    /* wall time */
+    usec_t answered; /* likewise */
 };
 
 struct facts_lease {

@@ -1,8 +1,8 @@
 /*
  * The steps between a node that asks for maintenance and its patch: pods that were not watched are
  * read again, the Leases of staggers are taken, the reservations under MaintenanceLimits are made,
- * the grant is recorded in the leader's Lease, and only then may the patch go out, on the version
- * of the node that was recorded.
+ * the grant is recorded in the leader's Lease, foreign systems are asked again, and only then may
+ * the patch go out, on the version of the node that was recorded.
  *
  * In memory a grant counts from its beginning. Without election there is no other leader that could
  * read the record, and nothing is recorded.
@@ -11,16 +11,26 @@
 #include "profile/controller_internal.h"
 
 #define GRANT_RETRY SECONDS(1) /* after another took the Lease first, or the ledger was full */
+#define GRANT_CONFIRM_MAX                                                                          \
+    SECONDS(40) /* a Prometheus that hangs fails after 30 s; others may use the place meanwhile */
 
 struct str grant_owner(const struct managed_node *m)
 {
-    return m->grant != NULL && m->grant->stage == GRANT_HELD ? buf_str(&m->grant->owner) : STR_NONE;
+    bool holds =
+        m->grant != NULL && (m->grant->stage == GRANT_HELD || m->grant->stage == GRANT_CONFIRM);
+    return holds ? buf_str(&m->grant->owner) : STR_NONE;
+}
+
+bool grant_is_confirming(const struct managed_node *m)
+{
+    return m->grant != NULL && m->grant->stage == GRANT_CONFIRM;
 }
 
 bool grant_is_pending(const struct grant *g)
 {
-    return g != NULL && (g->stage == GRANT_PODS || g->stage == GRANT_LEASES ||
-                         g->stage == GRANT_LIMITS || g->stage == GRANT_RECORD);
+    return g != NULL &&
+           (g->stage == GRANT_PODS || g->stage == GRANT_LEASES || g->stage == GRANT_LIMITS ||
+            g->stage == GRANT_RECORD || g->stage == GRANT_CONFIRM);
 }
 
 static void grant_set_stage(struct managed_node *m, enum grant_stage stage)
@@ -49,6 +59,7 @@ void grant_end(struct managed_node *m)
     m->outcome_unknown = false;
     m->grant = NULL;
     buf_done(&g->owner);
+    arena_done(&g->memory);
     alloc_free(g);
 }
 
@@ -59,6 +70,68 @@ static void grant_hold(struct managed_node *m)
     controller_schedule_turn(m->c);
 }
 
+/* What the checks of the transition read from foreign systems. */
+static void grant_note_facts(struct grant *g, const struct engine_profile *e, uint32_t transition)
+{
+    const struct engine_transition *t = &e->transitions[transition];
+    const struct config_transition *config = &e->profile->states[e->state].transitions[transition];
+    g->fact_n = 0;
+    arena_reset(&g->memory);
+    g->facts = ARENA_ARRAY(&g->memory, uint32_t, MAX(t->check_n, 1u));
+    for (uint32_t i = 0; i < t->check_n; i++) {
+        if (str_eq(str_from(t->checks[i].plugin->name), STR("prometheusInstant"))) {
+            g->facts[g->fact_n++] = config->check.vars[i].index;
+        }
+    }
+}
+
+/* Every answer was asked for at that wall time or later. */
+static bool grant_knows_facts(const struct managed_node *m, usec_t since)
+{
+    const struct facts *facts = external_facts_facts(m->c->external);
+    usec_t wall = loop_wall(m->c->loop); /* it may have been set back */
+    bool all = true;
+    for (uint32_t i = 0; i < m->grant->fact_n; i++) {
+        struct facts_prometheus fact = facts_prometheus(facts, m->grant->facts[i]);
+        all = all && fact.known && fact.asked >= since && fact.asked <= wall;
+    }
+    return all;
+}
+
+/* The grant is recorded. What foreign systems said may not be true any more: they are asked again,
+ * while the node's place is kept, before anything is done that cannot be undone. */
+static void grant_confirm(struct managed_node *m)
+{
+    struct controller *c = m->c;
+    struct grant *g = m->grant;
+    if (g->fact_n == 0 || mutated(c->core->config.mutations, MUTATION_STALE_ANSWERS)) {
+        grant_hold(m);
+        return;
+    }
+    grant_set_stage(m, GRANT_CONFIRM);
+    g->confirm_since = loop_wall(c->loop);
+    g->confirm_until = loop_now(c->loop) + GRANT_CONFIRM_MAX;
+    for (uint32_t i = 0; i < g->fact_n; i++) {
+        external_facts_ask_anew(c->external, g->facts[i]);
+    }
+    managed_node_wake_at(m, g->confirm_until);
+}
+
+static void grant_recheck_confirm(struct managed_node *m, struct str wants_grant)
+{
+    usec_t now = loop_now(m->c->loop);
+    if (!str_eq(wants_grant, buf_str(&m->grant->owner))) {
+        grant_end(m);
+    } else if (grant_knows_facts(m, m->grant->confirm_since)) {
+        grant_hold(m);
+    } else if (now >= m->grant->confirm_until) {
+        grant_end(m);
+        managed_node_wake_at(m, now + GRANT_RETRY);
+    } else {
+        managed_node_wake_at(m, m->grant->confirm_until);
+    }
+}
+
 /* Records the grant on the node's version as it is now. */
 static void grant_record(struct managed_node *m)
 {
@@ -66,7 +139,7 @@ static void grant_record(struct managed_node *m)
     struct grant *g = m->grant;
     g->version = m->item->version;
     if (!c->core->config.elect || !c->active->has_max_maintenance) {
-        grant_hold(m);
+        grant_confirm(m);
         return;
     }
     if (!lease_grants_put(&c->ledger, m->item->name, buf_str(&g->owner), g->version)) {
@@ -125,11 +198,8 @@ static bool grant_knows_pods(const struct managed_node *m)
     return pods.known && (pods.live || pods.asked >= m->grant->began);
 }
 
-void grant_recheck_pods(struct managed_node *m, struct str wants_grant)
+static void grant_recheck_pods(struct managed_node *m, struct str wants_grant)
 {
-    if (m->grant == NULL || m->grant->stage != GRANT_PODS) {
-        return;
-    }
     if (!str_eq(wants_grant, buf_str(&m->grant->owner))) {
         grant_end(m);
     } else if (grant_knows_pods(m)) {
@@ -138,6 +208,15 @@ void grant_recheck_pods(struct managed_node *m, struct str wants_grant)
         external_facts_want(
             m->c->external,
             &(struct facts_want){ .kind = FACTS_AFFINITY, .node = m->item->name, .live = true });
+    }
+}
+
+void grant_recheck(struct managed_node *m, struct str wants_grant)
+{
+    if (m->grant != NULL && m->grant->stage == GRANT_PODS) {
+        grant_recheck_pods(m, wants_grant);
+    } else if (grant_is_confirming(m)) {
+        grant_recheck_confirm(m, wants_grant);
     }
 }
 
@@ -153,6 +232,7 @@ void grant_begin(struct managed_node *m, const struct engine_effect *effect)
     m->grant = g;
     buf_add(&g->owner, e->name);
     g->began = loop_wall(c->loop);
+    grant_note_facts(g, e, effect->grant_transition);
     bool pods = false;
     for (uint32_t i = 0; i < t->check_n; i++) {
         pods = pods || t->checks[i].verdict.reads_pods;
@@ -174,11 +254,20 @@ void grant_begin(struct managed_node *m, const struct engine_effect *effect)
     }
 }
 
-bool grant_allows_patch(struct managed_node *m)
+bool grant_allows_patch(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
     struct grant *g = m->grant;
     ASSERT(g != NULL && g->stage == GRANT_HELD);
+    /* A patch that failed is sent again after a while, and a drain takes its time. The
+     * configuration may be another by now, too. */
+    grant_note_facts(g, &effect->profiles[effect->enters_profile], effect->enters_transition);
+    if (!grant_knows_facts(m, loop_wall(c->loop) -
+                                  MAX(config_refresh(&c->active->config), GRANT_CONFIRM_MAX)) &&
+        !mutated(c->core->config.mutations, MUTATION_STALE_ANSWERS)) {
+        grant_confirm(m);
+        return false;
+    }
     if (!c->core->config.elect || !c->active->has_max_maintenance ||
         g->version == m->item->version ||
         mutated(c->core->config.mutations, MUTATION_GRANT_UNRECORDED)) {
@@ -228,7 +317,7 @@ void grant_on_noted(struct controller *c, uint64_t serial)
     MAP_EACH (&c->ledger.entries, entry) {
         struct managed_node *m = grant_recording_node(c, entry);
         if (m != NULL && m->grant->serial != 0 && m->grant->serial <= serial) {
-            grant_hold(m);
+            grant_confirm(m);
         }
     }
 }
@@ -241,13 +330,16 @@ void grant_drop_if_stale(struct managed_node *m)
     }
 }
 
-bool grant_resume(struct managed_node *m, struct str owner)
+bool grant_resume(struct managed_node *m, const struct engine_effect *effect)
 {
+    const struct engine_profile *e = &effect->profiles[effect->grant_profile];
+    struct str owner = e->name;
     if (m->grant->stage != GRANT_INHERITED || !str_eq(buf_str(&m->grant->owner), owner)) {
         return false;
     }
     if (node_limit_holds(m)) {
-        grant_hold(m);
+        grant_note_facts(m->grant, e, effect->grant_transition);
+        grant_confirm(m);
         return false;
     }
     return !node_limit_has_refused(m);

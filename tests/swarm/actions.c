@@ -263,6 +263,7 @@ usec_t sim_run_next_action(const struct sim_run *t)
     next = MIN(next, sim_run_next_request_event(t));
     next = MIN(next, t->notify_fail_end);
     next = MIN(next, t->pdb_block_end);
+    next = MIN(next, t->prometheus_no_end);
     next = MIN(next, t->rules_at);
     if (t->next_action < t->scenario->n) {
         next = MIN(next, t->scenario->actions[t->next_action].at);
@@ -320,6 +321,10 @@ static void sim_run_end_actions(struct sim_run *t, usec_t now)
         sim_run_block_pdbs(t, /* hold= */ false);
         t->pdb_block_end = USEC_NEVER;
     }
+    if (t->prometheus_no_end <= now) {
+        t->prometheus_no_end = USEC_NEVER;
+        t->service.prometheus_no_since = USEC_NEVER;
+    }
     if (t->rules_at <= now) {
         sim_run_change_drain_rules(t);
     }
@@ -347,7 +352,7 @@ void sim_run_actions_due(struct sim_run *t)
             action_on_process(t, action);
         } else if (action->kind <= ACTION_COMPACT) {
             action_on_network(t, action);
-        } else if (action->kind <= ACTION_PDB_BLOCK) {
+        } else if (action->kind <= ACTION_PROMETHEUS_NO) {
             sim_run_service_action(t, action);
         } else {
             sim_run_request_action(t, action);
@@ -362,6 +367,7 @@ void sim_run_recover(struct sim_run *t)
     t->faults_end = MIN(t->faults_end, now);
     t->notify_fail_end = MIN(t->notify_fail_end, now);
     t->pdb_block_end = t->pdb_block_end != USEC_NEVER ? now : USEC_NEVER;
+    t->prometheus_no_end = MIN(t->prometheus_no_end, now);
     t->server_up_at = MIN(t->server_up_at, now);
     for (uint32_t i = 0; i < t->scenario->processes; i++) {
         struct controller_process *p = &t->processes[i];

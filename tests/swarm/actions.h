@@ -24,6 +24,7 @@ struct sim_run {
     struct inbox inbox;
     usec_t notify_fail_end;
     usec_t pdb_block_end;
+    usec_t prometheus_no_end;
     struct rng rules_rng; /* its own: runs without rules are what they were before there were any */
     usec_t rules_at;      /* when the rules of a node change; USEC_NEVER: they do not */
     uint32_t file;        /* the configuration on disk: a valid one, or a broken one */

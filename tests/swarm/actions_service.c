@@ -220,6 +220,11 @@ void sim_run_service_action(struct sim_run *t, const struct action *action)
     case ACTION_NOTIFY_FAIL:
         t->notify_fail_end = virtual_loop_now(t->vloop) + action->duration;
         break;
+    case ACTION_PROMETHEUS_NO:
+        t->prometheus_no_end = virtual_loop_now(t->vloop) + action->duration;
+        t->service.prometheus_no_since =
+            MIN(t->service.prometheus_no_since, virtual_loop_now(t->vloop));
+        break;
     case ACTION_PDB_BLOCK:
         t->pdb_block_end = virtual_loop_now(t->vloop) + action->duration;
         sim_run_block_pdbs(t, /* hold= */ true);
@@ -314,8 +319,12 @@ void sim_run_on_message(void *ctx, const struct inbox_message *message, struct i
 {
     struct sim_run *t = ctx;
     if (!message->is_mail && str_contains(message->request.url, STR("/api/v1/query"))) {
-        answer->body = STR("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":"
-                           "[{\"metric\":{},\"value\":[1800000000,\"1\"]}]}}");
+        bool no = t->service.prometheus_no_since != USEC_NEVER;
+        answer->body =
+            arena_printf(&t->tmp,
+                         "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":"
+                         "[{\"metric\":{},\"value\":[1800000000,\"%s\"]}]}}",
+                         no ? "9" : "1");
     }
     if (t->verbose) {
         struct str all = message->is_mail ? message->mail.payload : message->request.body;

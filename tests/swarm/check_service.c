@@ -33,8 +33,19 @@ struct check_service_manual_cordon {
     bool uncordoned; /* our cordon was lifted by hand */
 };
 
+struct check_service_granted {
+    int64_t version; /* of the node, as recorded; 0: it is not */
+    usec_t since;    /* true time of the record */
+};
+
+struct check_service_asked {
+    usec_t at; /* true time of the last query to Prometheus */
+};
+
 void check_service_done(struct check_service *s)
 {
+    map_done(&s->granted);
+    map_done(&s->asked);
     map_done(&s->sent);
     map_done(&s->notified);
     map_done(&s->entered);
@@ -129,6 +140,71 @@ static void check_clock_checks(struct check_service *s, const struct check_sende
     }
 }
 
+void check_service_on_query_send(struct check_service *s, const struct check_sender *sender)
+{
+    struct check_service_asked *asked = find_or_add(s, &s->asked, sender->identity, sizeof(*asked));
+    asked->at = sender->now;
+}
+
+void check_service_on_lease_commit(struct check_service *s, usec_t now)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *grants = grants_of(s, &tmp);
+    MAP_EACH (&s->granted, item) {
+        struct check_service_granted *granted = map_item_value(item);
+        granted->version = jval_get(grants, map_item_name(item)) == NULL ? 0 : granted->version;
+    }
+    JVAL_EACH (grants, entry) {
+        struct check_service_granted *granted =
+            find_or_add(s, &s->granted, jval_key(entry), sizeof(*granted));
+        int64_t version = 0;
+        (void)jval_i64(jval_get(entry, STR("version")), &version); /* a broken one has none */
+        granted->since = version != granted->version ? now : granted->since;
+        granted->version = version;
+    }
+}
+
+/* P13: a recorded grant is followed by a query before its node goes. */
+static void check_asked_again(struct check_service *s, const struct check_sender *sender,
+                              struct str node)
+{
+    const struct check_service_granted *granted = map_find(&s->granted, node);
+    const struct check_service_asked *asked = map_find(&s->asked, sender->identity);
+    if (s->elect && s->limited && granted != NULL && granted->version != 0 &&
+        (asked == NULL || asked->at < granted->since)) {
+        check_violation(s->basic,
+                        "P13: " STR_FMT " takes " STR_FMT " into maintenance and has not asked "
+                        "Prometheus since its grant was recorded, %lld ms ago",
+                        STR_ARG(sender->identity), STR_ARG(node),
+                        (long long)((sender->now - granted->since) / 1000));
+    }
+}
+
+/* P13: what Prometheus said long ago takes no node into maintenance. */
+static void check_prometheus(struct check_service *s, const struct check_sender *sender,
+                             const struct oracle_node *before, const struct oracle_node *after)
+{
+    for (uint32_t i = 0; i < after->entry_n; i++) {
+        const struct oracle_profile *new = &after->entries[i];
+        struct oracle_profile old = entry_before(before, new->profile, sender->wall);
+        const struct random_config_step *step = random_config_step_find(
+            &s->configs[sender->config], new->profile, old.current, new->current);
+        if (step == NULL || new->current != CONFIG_STATE_MAINTENANCE ||
+            (step->checks & CONFIG_BIT(CONFIG_CHECK_PROMETHEUS)) == 0) {
+            continue;
+        }
+        check_asked_again(s, sender, before->name);
+        if (sender->now - CHECK_SERVICE_ANSWER_MAX > s->prometheus_no_since) {
+            check_violation(s->basic,
+                            "P13: " STR_FMT " takes " STR_FMT " into maintenance although "
+                            "Prometheus has said no for %lld ms",
+                            STR_ARG(sender->identity), STR_ARG(before->name),
+                            (long long)((sender->now - s->prometheus_no_since) / 1000));
+        }
+    }
+}
+
 static void send_patch(struct check_service *s, const struct check_sender *sender,
                        const struct api_request *request)
 {
@@ -155,6 +231,7 @@ static void send_patch(struct check_service *s, const struct check_sender *sende
     node_data_read(&s->configs[sender->config], object, &tmp, &before);
     node_data_read(&s->configs[sender->config], patch, &tmp, &after);
     check_clock_checks(s, sender, &before, &after);
+    check_prometheus(s, sender, &before, &after);
 }
 
 /* The node may be drained: it is in maintenance by a profile that drains then, or on its way there

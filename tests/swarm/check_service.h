@@ -14,6 +14,8 @@
 #include "tests/swarm/check_drain_rules.h"
 
 #define CHECK_SERVICE_CONFIGS 2u
+#define CHECK_SERVICE_ANSWER_MAX                                                                   \
+    SECONDS(45) /* how old an answer of Prometheus may be when a node goes by it */
 #define CHECK_SERVICE_SETTLED MINUTES(5) /* after the last fault: what waits has been looked at */
 
 struct check_service {
@@ -24,12 +26,15 @@ struct check_service {
     bool elect;   /* grants are recorded */
     bool limited; /* every way into maintenance is */
     usec_t recovery_since;
+    usec_t prometheus_no_since;     /* true time; USEC_NEVER: it says yes */
     struct check_drain_rules rules; /* of nodes that are drained */
     struct arena memory;
     struct map sent;           /* writer/node/version → struct check_service_sent */
     struct map notified;       /* message → struct check_service_notified */
     struct map entered;        /* uid/profile → struct check_service_entered */
     struct map manual_cordons; /* node → struct check_service_manual_cordon */
+    struct map granted;        /* node → struct check_service_granted */
+    struct map asked;          /* identity → struct check_service_asked */
 };
 
 /* Who sends, and by which configuration and clock. */
@@ -49,6 +54,10 @@ void check_service_done(struct check_service *s);
 /* A request leaves a controller. */
 void check_service_on_send(struct check_service *s, const struct check_sender *sender,
                            const struct api_request *request);
+/* It asks Prometheus. */
+void check_service_on_query_send(struct check_service *s, const struct check_sender *sender);
+/* A write of the leader's Lease, with the grants that it records. */
+void check_service_on_lease_commit(struct check_service *s, usec_t now);
 /* A write of a node by whomever; `writer` empty: not by a controller. */
 void check_service_on_node_commit(struct check_service *s, struct str writer,
                                   const struct jval *before, const struct jval *after, usec_t now);

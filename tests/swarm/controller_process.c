@@ -67,6 +67,9 @@ static void controller_process_on_notify_send(void *ctx, struct str text)
     struct check_sender sender;
     struct str message = check_service_message(text);
     controller_process_sender(p, &sender);
+    if (str_starts(text, STR("query="))) {
+        check_service_on_query_send(p->service, &sender);
+    }
     if (message.n > 0) {
         check_service_on_notify_send(p->service, &sender, message);
     }

@@ -68,7 +68,7 @@ static uint32_t draw_entry_checks(struct rng *rng,
         draw_bit(rng, 250, CONFIG_CHECK_WINDOW) | draw_bit(rng, 200, CONFIG_CHECK_STAGGER) |
         draw_bit(rng, 150, CONFIG_CHECK_WAIT) | draw_bit(rng, 100, CONFIG_CHECK_WAIT_EXCLUDE) |
         draw_bit(rng, 150, CONFIG_CHECK_READY) | draw_bit(rng, 100, CONFIG_CHECK_NODE_COUNT) |
-        draw_bit(rng, 100, CONFIG_CHECK_ANY_LABEL) | draw_bit(rng, 100, CONFIG_CHECK_PROMETHEUS) |
+        draw_bit(rng, 100, CONFIG_CHECK_ANY_LABEL) | draw_bit(rng, 300, CONFIG_CHECK_PROMETHEUS) |
         draw_bit(rng, 60, CONFIG_CHECK_SEMVER);
     if (config_options->limited) {
         uint32_t both = CONFIG_BIT(CONFIG_CHECK_LIMIT_0) | CONFIG_BIT(CONFIG_CHECK_LIMIT_1);

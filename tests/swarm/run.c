@@ -99,6 +99,9 @@ static void sim_run_on_commit(void *ctx, const struct apiserver_commit *commit)
     if (str_eq(commit->plural, STR("leases")) && str_eq(commit->name, CORE_LEASE_NAME)) {
         check_basic_on_lease_write(&t->basic, commit->user_agent, commit->now,
                                    virtual_loop_now(t->vloop));
+        if (t->service.on) {
+            check_service_on_lease_commit(&t->service, virtual_loop_now(t->vloop));
+        }
     }
 }
 
@@ -112,6 +115,7 @@ static void sim_run_init_service(struct sim_run *t)
         .elect = scenario->elect,
         .limited = scenario->config_options.limited,
         .recovery_since = USEC_NEVER,
+        .prometheus_no_since = USEC_NEVER,
         .rules = { .basic = &t->basic, .server = t->server },
     };
     for (uint32_t i = 0; t->service.on && i < CHECK_SERVICE_CONFIGS; i++) {
@@ -127,6 +131,7 @@ static void sim_run_init(struct sim_run *t, const struct scenario *scenario, mut
                            .server_up_at = USEC_NEVER,
                            .notify_fail_end = USEC_NEVER,
                            .pdb_block_end = USEC_NEVER,
+                           .prometheus_no_end = USEC_NEVER,
                            .rules_at = USEC_NEVER,
                            .work_end = scenario->fault_time + scenario->calm,
                            .file_version = 1 };

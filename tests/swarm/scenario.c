@@ -46,6 +46,7 @@ static const char *const action_names[ACTION_COUNT] = {
     [ACTION_LATE_WRITE] = "late-write",
     [ACTION_NOTIFY_FAIL] = "notify-fail",
     [ACTION_PDB_BLOCK] = "pdb-block",
+    [ACTION_PROMETHEUS_NO] = "prometheus-no",
     [ACTION_REQUEST_CREATE] = "request-create",
     [ACTION_REQUEST_DELETE] = "request-delete",
     [ACTION_LIMIT_PAUSE] = "limit-pause",
@@ -226,6 +227,8 @@ static usec_t action_duration(enum action_kind kind, struct rng *rng)
     case ACTION_LIMIT_PAUSE:
     case ACTION_LIMIT_LOWER:
         return rng_usec(rng, SECONDS(5), MINUTES(3));
+    case ACTION_PROMETHEUS_NO:
+        return rng_usec(rng, MINUTES(1), MINUTES(6)); /* longer than an answer counts */
     case ACTION_PDB_BLOCK:
         return rng_usec(rng, SECONDS(30), MINUTES(5)); /* evictionTimeout is 2 minutes */
     case ACTION_FREEZE:
@@ -331,6 +334,19 @@ static void scenario_draw_metal3(struct scenario *p)
     }
 }
 
+/* What else happens where a configuration serves nodes. By draws of their own: the rest of the run
+ * is what it was before. */
+static void scenario_draw_service(struct scenario *p)
+{
+    static const struct story_actions choices = { 6, { ACTION_PROMETHEUS_NO }, 1 };
+    struct rng rng;
+    rng_init(&rng, p->seed ^ 0x7c1f09a5ULL);
+    for (uint32_t n = rng_below(&rng, choices.actions + 1); n > 0 && p->n < SCENARIO_ACTIONS_MAX;
+         n--) {
+        scenario_add_action(p, &choices, &rng);
+    }
+}
+
 static int action_compare(const void *left, const void *right)
 {
     const struct action *a = left;
@@ -407,6 +423,9 @@ void scenario_make(struct scenario *p, uint64_t seed, enum story story)
     }
     if (story_has_bridge(p->story)) {
         scenario_draw_metal3(p);
+    }
+    if (story_has_config(p->story)) {
+        scenario_draw_service(p);
     }
     qsort(p->actions, p->n, sizeof(p->actions[0]), action_compare);
 }

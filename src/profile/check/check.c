@@ -13,6 +13,7 @@
 #define QUOTE_MAX 40u  /* bytes of a value: with its sentence it fits 80 columns */
 #define WANTS_FIRST 4u /* most checks want one thing */
 #define SEC_NS INT64_C(1000000000)
+#define HEARTBEAT MINUTES(5) /* a kubelet reports at least so often */
 
 static const struct check_plugin *const plugins[] = {
     &check_affinity,           &check_any_label, &check_cluster_semver,  &check_condition,
@@ -143,23 +144,19 @@ void check_want(const struct check_input *in, struct check_verdict *ret,
     ret->wants[ret->want_n++] = *want;
 }
 
-bool check_needs_refresh(const struct check_input *in, bool known, usec_t asked,
+bool check_needs_refresh(const struct check_input *in, bool known, usec_t asked, usec_t answered,
                          struct check_verdict *ret)
 {
-    int64_t interval = in->config->requeue_ns;
-    if (interval < 0) {
-        return !known; /* once is enough */
-    }
+    /* Without an interval the original asks at each look, and the kubelet's heartbeats make it look
+     * every five minutes. */
+    bool no_interval = in->config->requeue_ns < 0;
+    usec_t interval = config_refresh(in->config);
     usec_t now = timestamp_to_usec(in->now);
-    usec_t due = elapsed_wake(elapsed_after(timestamp_from_usec(asked), elapsed_from_ns(interval)));
-    if (known && now < due) {
-        ret->next = MIN(ret->next, due);
-        return false;
-    }
-    /* A repeated answer wakes nobody, so a node that waits for it is decided again by itself. */
-    due = elapsed_wake(elapsed_after(in->now, elapsed_from_ns(interval)));
-    ret->next = MIN(ret->next, due);
-    return true;
+    usec_t due = MAX(asked + interval, answered + CONFIG_REFRESH_MIN);
+    bool fresh = known && asked <= now && now < due;
+    usec_t look = no_interval ? now + HEARTBEAT : fresh ? due : now + interval;
+    ret->next = MIN(ret->next, look);
+    return !fresh;
 }
 
 struct str check_duration_text(struct arena *out, int64_t ns)

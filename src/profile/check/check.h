@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "base/mutation.h"
 #include "profile/config.h"
 #include "profile/facts.h"
 #include "profile/fleet.h"
@@ -34,6 +35,7 @@ struct check_input {
                    * staggers that it took do not hold it back */
     bool explain; /* make info and reason */
     struct arena *out;
+    MUTATIONS_FIELD;
 };
 
 struct check_verdict {

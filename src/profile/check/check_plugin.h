@@ -98,9 +98,10 @@ void check_fail_with(const struct check_input *in, struct check_verdict *ret, co
 /* Adds a want; the answer stays what it is. */
 void check_want(const struct check_input *in, struct check_verdict *ret,
                 const struct facts_want *want);
-/* Whether an answer has to be asked for: it is unknown, or due by the refresh interval. `next` is
- * pulled to when that will be so (again). */
-bool check_needs_refresh(const struct check_input *in, bool known, usec_t asked,
+/* Whether an answer has to be asked for: it is unknown, or older than the refresh interval. A slow
+ * answer counts for a moment after it came, however short the interval is. `next` is pulled to when
+ * it will be due (again). */
+bool check_needs_refresh(const struct check_input *in, bool known, usec_t asked, usec_t answered,
                          struct check_verdict *ret);
 
 /* "1h30m", "45s": whole seconds, without zero parts. */

@@ -1,5 +1,9 @@
 /* prometheusInstant: the expression holds for the result of a Prometheus query. The answer is the
- * same for every node, so the query is sent once for all. */
+ * same for every node, so the query is sent once for all.
+ *
+ * An answer that is older than the refresh interval does not count: what was true then may not be
+ * true now. A node that holds its grant is an exception. It was granted on an answer that was asked
+ * for after the grant was recorded; it goes on until a newer answer says otherwise. */
 #include "format/gofloat.h"
 #include "format/gval.h"
 
@@ -49,6 +53,12 @@ static void explain(const struct check_input *in, const struct instant *prepared
     char number[GOFLOAT_TEXT_MAX];
     if (!fact->known) {
         ret->reason = STR("Prometheus has not answered yet");
+    } else if (ret->answer == CHECK_PENDING) {
+        usec_t age = timestamp_to_usec(in->now) - fact->asked;
+        ret->reason = arena_printf(
+            in->out, "the value was " STR_FMT ", " STR_FMT " ago; Prometheus is asked again",
+            STR_ARG(gofloat_print(fact->value, number)),
+            STR_ARG(check_duration_text(in->out, MAX(age, (usec_t)0) * 1000)));
     } else if (ret->answer == CHECK_ERROR) {
         ret->reason = STR("it cannot be told from what Prometheus answered");
     } else {
@@ -60,14 +70,17 @@ static void explain(const struct check_input *in, const struct instant *prepared
 }
 
 static void evaluate(const struct check_input *in, const struct instant *prepared,
-                     const struct facts_prometheus *fact, struct check_verdict *ret)
+                     const struct facts_prometheus *fact, bool due, struct check_verdict *ret)
 {
     struct err err = { 0 };
     bool holds = false;
+    bool stale = due && !in->granted && !mutated(in->mutations, MUTATION_STALE_ANSWERS);
     if (!fact->known) {
         ret->answer = CHECK_PENDING;
     } else if (fact->error.n > 0) {
         check_fail_with(in, ret, STR_FMT, STR_ARG(fact->error));
+    } else if (stale) {
+        ret->answer = CHECK_PENDING;
     } else if (prepared->broken.n > 0) {
         check_fail_with(in, ret, STR_FMT, STR_ARG(prepared->broken));
     } else if (gval_eval(&prepared->expr, fact->value, in->out, &holds, &err) < 0) {
@@ -81,8 +94,9 @@ static void run(const struct check_input *in, uint32_t index, struct check_verdi
 {
     const struct instant *prepared = check_prepared(in, index);
     struct facts_prometheus fact = facts_prometheus(in->facts, index);
-    evaluate(in, prepared, &fact, ret);
-    if (check_needs_refresh(in, fact.known, fact.asked, ret)) {
+    bool due = check_needs_refresh(in, fact.known, fact.asked, fact.answered, ret);
+    evaluate(in, prepared, &fact, due, ret);
+    if (due) {
         check_want(in, ret, &(struct facts_want){ .kind = FACTS_PROMETHEUS, .index = index });
     }
     if (in->explain) {

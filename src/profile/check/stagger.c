@@ -37,7 +37,7 @@ static bool read_lease(const struct check_input *in, uint32_t index, uint32_t i,
 {
     struct facts_lease lease = facts_stagger(in->facts, index, i);
     usec_t now = timestamp_to_usec(in->now);
-    *stale = check_needs_refresh(in, lease.known, lease.asked, ret) || *stale;
+    *stale = check_needs_refresh(in, lease.known, lease.asked, lease.asked, ret) || *stale;
     if (!lease.known) {
         ret->answer = CHECK_PENDING;
         return false;

@@ -203,14 +203,60 @@ TEST(checks_want_what_prometheus_has_not_answered)
     CHECK_EQ(check_fixture_run(&b, "less", "n").want_n, 0);
     b.now = "2022-03-01T13:00:30Z";
     v = check_fixture_run(&b, "less", "n");
-    CHECK_EQ(v.answer, CHECK_PASS); /* the old answer counts until there is a new one */
+    CHECK_EQ(v.answer, CHECK_PENDING); /* what was true then may not be true now */
     CHECK_EQ(v.want_n, 1);
     CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:01:00Z"));
-    b.config.requeue_ns = -1; /* asked for once, and never again */
+    CHECK_STR(v.reason, "the value was 0, 30s ago; Prometheus is asked again");
+    b.granted = true; /* its grant rests on a newer answer than its record */
+    v = check_fixture_run(&b, "less", "n");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_EQ(v.want_n, 1);
+    b.granted = false;
+    b.now = "2022-03-01T12:00:00Z"; /* the clock was set back: nobody knows how old it is */
+    CHECK_EQ(check_fixture_run(&b, "less", "n").answer, CHECK_PENDING);
+    check_fixture_end(&b);
+}
+
+TEST(checks_ask_prometheus_at_each_look_without_an_interval)
+{
+    struct check_fixture b;
+    check_fixture_begin(&b, queries);
+    check_fixture_node(&b, "n", NULL, NULL);
+    b.config.requeue_ns = -5000000000;
+    CHECK_EQ(check_fixture_run(&b, "less", "n").want_n, 1);
+    answer(&b, "less", 0, NULL);
+    struct check_verdict v = check_fixture_run(&b, "less", "n");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_EQ(v.want_n, 0);
+    CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:05:00Z"));
+    b.now = "2022-03-01T13:00:01Z"; /* not more than once a second */
+    v = check_fixture_run(&b, "less", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING);
+    CHECK_EQ(v.want_n, 1);
+    CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:05:01Z"));
+    b.config.requeue_ns = 1; /* an interval that would make it spin */
+    b.now = "2022-03-01T13:00:00.5Z";
     v = check_fixture_run(&b, "less", "n");
     CHECK_EQ(v.want_n, 0);
-    CHECK_EQ(v.next, USEC_NEVER);
-    CHECK_EQ(check_fixture_run(&b, "equal", "n").want_n, 1);
+    CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:00:01Z"));
+    check_fixture_end(&b);
+}
+
+TEST(checks_a_slow_answer_of_prometheus_counts_when_it_comes)
+{
+    struct check_fixture b;
+    check_fixture_begin(&b, queries);
+    check_fixture_node(&b, "n", NULL, NULL);
+    b.config.requeue_ns = 1000000000;
+    const struct facts_prometheus slow = {
+        .known = true,
+        .asked = check_fixture_wall("2022-03-01T12:59:50Z"),
+        .answered = check_fixture_wall("2022-03-01T13:00:00Z"),
+    };
+    (void)facts_put_prometheus(b.facts, check_fixture_index(&b, "less"), &slow);
+    CHECK_EQ(check_fixture_run(&b, "less", "n").answer, CHECK_PASS);
+    b.now = "2022-03-01T13:00:01Z";
+    CHECK_EQ(check_fixture_run(&b, "less", "n").answer, CHECK_PENDING);
     check_fixture_end(&b);
 }
 

@@ -2,6 +2,7 @@
 #include "profile/controller.h"
 #include "profile/node_report.h"
 #include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/outbound.h"
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
@@ -303,4 +304,148 @@ TEST(grant_is_not_given_by_a_watch_that_was_cut)
     CHECK_EQ(s.gone, 0); /* as its pods were when the watch was cut, it would have gone */
     CHECK(in_state(&s, 0, "maintenance-required"));
     CHECK(explains(&s, 0, "node n01 goes first"));
+}
+/* ── other systems ─────────────────────────────────────────────────────────────────────────── */
+
+#define PROMETHEUS_SAYS(value)                                                                     \
+    STR("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[{\"metric\":{},"  \
+        "\"value\":[1,\"" value "\"]}]}}")
+
+static const char gated_profiles[] =
+    "intervals: {requeue: 30s}\n"
+    "instances:\n"
+    "  check:\n"
+    "  - {type: hasLabel, name: approved, config: {key: approved}}\n"
+    "  - {type: hasLabel, name: done, config: {key: done}}\n"
+    "  - {type: prometheusInstant, name: calm, config: {url: 'http://p', query: q, "
+    "expr: value == 1}}\n"
+    "  - {type: maxMaintenance, name: room, config: {max: 5}}\n"
+    "profiles:\n"
+    "- name: p\n"
+    "  operational:\n"
+    "    transitions: [{check: approved && calm && room, next: in-maintenance}]\n"
+    "  maintenance-required: {transitions: []}\n"
+    "  in-maintenance:\n"
+    "    transitions: [{check: done, next: operational}]\n";
+
+struct gated {
+    struct story s;
+    struct inbox inbox;
+    struct outbound *outbound;
+    bool calm;
+    int calm_answers; /* then it changes its mind; -1: it does not */
+};
+
+static void on_query(void *ctx, const struct inbox_message *message UNUSED,
+                     struct inbox_answer *answer)
+{
+    struct gated *g = ctx;
+    answer->body = g->calm ? PROMETHEUS_SAYS("1") : PROMETHEUS_SAYS("0");
+    answer->delay = MSECONDS(20);
+    if (g->calm && g->calm_answers > 0 && --g->calm_answers == 0) {
+        g->calm = false;
+    }
+}
+
+static void gated_begin(struct gated *g, bool elect)
+{
+    *g = (struct gated){ .s = { .time = virtual_loop_new(1, WALL) },
+                         .calm = true,
+                         .calm_answers = -1 };
+    struct story *s = &g->s;
+    s->server = apiserver_new(virtual_loop_root(s->time), 1);
+    s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
+    apiserver_on_commit_check(s->server, on_commit, s);
+    inbox_init(&g->inbox);
+    g->inbox.script = on_query;
+    g->inbox.ctx = g;
+    g->outbound = sim_outbound_new(virtual_loop_root(s->time), &g->inbox, NULL);
+    for (int i = 0; i < 3; i++) {
+        send(s, "POST", STR("/api/v1/nodes"),
+             arena_printf(&s->memory,
+                          "{\"metadata\":{\"name\":\"n%02d\",\"labels\":{"
+                          "\"cloud.sap/maintenance-profile\":\"p\"}}}",
+                          i));
+    }
+    s->c = controller_open(&(struct core_config){ .loop = virtual_loop_root(s->time),
+                                                  .api = s->door,
+                                                  .identity = STR("a_1"),
+                                                  .elect = elect },
+                           &(struct controller_config){ .outbound = g->outbound });
+    CHECK_EQ(controller_configure(s->c, STR("f"), str_from(gated_profiles), (struct ucfg_env){ 0 }),
+             0);
+    story_run(s, SECONDS(60));
+}
+
+static void gated_end(struct gated *g)
+{
+    struct story *s = &g->s;
+    controller_close(s->c);
+    sim_outbound_free(g->outbound);
+    inbox_done(&g->inbox);
+    sim_api_free(s->door);
+    apiserver_free(s->server);
+    arena_done(&s->memory);
+    virtual_loop_free(s->time);
+}
+
+/* Prometheus said yes, and then no: who comes after that does not go, however fresh the last answer
+ * is by the refresh interval. */
+TEST(grant_asks_prometheus_again_before_the_node_goes)
+{
+    for (int elect = 0; elect < 2; elect++) {
+        CLEANUP(gated_end)
+        struct gated g;
+        gated_begin(&g, elect == 1);
+        relabel(&g.s, 0, "approved");
+        story_run(&g.s, SECONDS(2));
+        CHECK_EQ(g.s.gone, 1);
+        g.calm = false;
+        relabel(&g.s, 1, "approved");
+        story_run(&g.s, SECONDS(60));
+        CHECK_EQ(g.s.gone, 1);
+        relabel(&g.s, 2, "approved");
+        story_run(&g.s, SECONDS(60));
+        CHECK_EQ(g.s.gone, 1);
+        CHECK(explains(&g.s, 2, "the value is 0"));
+        g.calm = true;
+        story_run(&g.s, SECONDS(60));
+        CHECK_EQ(g.s.gone, 3);
+    }
+}
+
+/* It said yes for the decision, and no when it was asked again inside the grant. */
+TEST(grant_ends_when_prometheus_changes_its_mind)
+{
+    CLEANUP(gated_end)
+    struct gated g;
+    gated_begin(&g, true);
+    g.calm = false;
+    story_run(&g.s, SECONDS(60));
+    g.calm = true;
+    g.calm_answers = 1; /* enough for the decision */
+    relabel(&g.s, 0, "approved");
+    story_run(&g.s, MINUTES(5));
+    CHECK_EQ(g.s.gone, 0);
+    struct controller_stats stats;
+    controller_stats(g.s.c, &stats);
+    CHECK_EQ(stats.granting, 0); /* its place is free again */
+}
+
+/* Nobody answers: the place is not kept for ever, and the node goes when somebody does. */
+TEST(grant_does_not_wait_for_ever_for_prometheus)
+{
+    CLEANUP(gated_end)
+    struct gated g;
+    gated_begin(&g, true);
+    relabel(&g.s, 0, "approved");
+    g.inbox.script = NULL; /* "ok" is no answer of Prometheus */
+    story_run(&g.s, MINUTES(10));
+    CHECK_EQ(g.s.gone, 0);
+    struct controller_stats stats;
+    controller_stats(g.s.c, &stats);
+    CHECK_EQ(stats.granting, 0);
+    g.inbox.script = on_query;
+    story_run(&g.s, MINUTES(10));
+    CHECK_EQ(g.s.gone, 1);
 }
