@@ -1,0 +1,97 @@
+/*
+ * visit_record: what a NodeState's status.visit keeps of a visit, so that whoever leads next can go
+ * on with it, or undo it.
+ *
+ * A visit is the time in which a machine is under maintenance for one or more runs: one
+ * MaintenanceRequest, one cordon, one drain, at most one reboot. The record is written before each
+ * step that changes anything outside, and removed last. A record of a format or phase that this
+ * version does not know is left alone, and so is its machine.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "format/json.h"
+#include "format/json_writer.h"
+
+#define VISIT_FORMAT 1u
+#define VISIT_RUNS_MAX 32u /* the schema's */
+
+enum visit_phase {
+    VISIT_NONE,
+    VISIT_REQUESTED, /* the request waits or is approved; nothing has been done */
+    VISIT_CORDONING,
+    VISIT_DRAINING,
+    VISIT_RUNNING,
+    VISIT_REBOOTING,
+    VISIT_SETTLING,
+    VISIT_ENDING,  /* what is ours is undone, and the request is completed */
+    VISIT_UNKNOWN, /* of another version */
+};
+
+/* Whose the machine's cordon is. */
+enum visit_cordon {
+    VISIT_CORDON_NONE, /* the visit needs none */
+    VISIT_CORDON_OTHERS,
+    VISIT_CORDON_OURS,
+};
+
+enum visit_run_phase {
+    VISIT_RUN_PENDING,
+    VISIT_RUN_RUNNING, /* its Job may exist */
+    VISIT_RUN_SUCCEEDED,
+    VISIT_RUN_SKIPPED, /* it said that there was nothing to do */
+    VISIT_RUN_FAILED,
+    VISIT_RUN_NOT_RUN, /* one before it failed, or the visit ended before */
+};
+
+enum visit_reboot { VISIT_REBOOT_NEVER, VISIT_REBOOT_IF_REQUIRED, VISIT_REBOOT_ALWAYS };
+
+struct visit_run {
+    struct str maintenance;
+    struct str maintenance_uid;
+    struct str operation;
+    struct str revision;
+    uint32_t attempt; /* from 1 */
+    usec_t tick;      /* cron: the tick that it serves, wall; 0 otherwise */
+    enum visit_reboot reboot;
+    bool reboot_required; /* the run has found out that one is */
+    enum visit_run_phase phase;
+    usec_t since;      /* of the phase, wall */
+    struct str reason; /* of a failure: "ExitCode", "Timeout", … */
+    struct str message;
+};
+
+struct visit_record {
+    uint32_t format;
+    struct str id; /* the UID of the visit's first request; the mark of its cordon */
+    struct str node_uid;
+    struct str request; /* name; empty while a new one is to be made */
+    struct str request_uid;
+    uint32_t grant;
+    enum visit_phase phase;
+    usec_t phase_time; /* wall */
+    usec_t deadline;   /* of the phase, wall; USEC_NEVER = none */
+    enum visit_cordon cordon;
+    bool drain;           /* pods are to go */
+    usec_t drain_timeout; /* USEC_NEVER = none */
+    usec_t min_ready;
+    usec_t reboot_timeout;
+    struct str boot_id;   /* when the visit began */
+    struct str reboot_id; /* of the order; empty = none was given */
+    bool expired;         /* the grant was lost in the middle: nothing new is begun */
+    bool keep_cordon;     /* the machine is not to be trusted with pods */
+    struct str failure;   /* of the visit itself: "DrainTimeout", "RebootTimeout", …; or empty */
+    struct str message;
+    struct visit_run *runs;
+    uint32_t run_n;
+};
+
+/* False if there is none. Texts live in `out`. */
+bool visit_record_read(const struct jval *visit, struct arena *out, struct visit_record *ret);
+/* The value of "visit". */
+void visit_record_print(const struct visit_record *v, struct json_writer *w);
+/* Runs and texts too; for whoever keeps one. */
+void visit_record_copy(const struct visit_record *v, struct arena *out, struct visit_record *ret);
+bool visit_record_same(const struct visit_record *a, const struct visit_record *b);
+
+struct str visit_phase_name(enum visit_phase phase);

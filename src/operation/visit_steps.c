@@ -1,0 +1,440 @@
+#include "operation/visit_steps.h"
+
+#define SETTLE_TIMEOUT MINUTES(15) /* on top of min_ready: a machine that flaps has failed */
+
+/* Exit codes that the request is completed with; 75 is EX_TEMPFAIL of sysexits.h. */
+#define EXIT_DONE STR("0")
+#define EXIT_FAILED STR("1")
+#define EXIT_LOST STR("75")
+
+/* What one decision works on. */
+struct visit {
+    const struct visit_record *was;
+    const struct visit_facts *f;
+    struct arena *out;
+    struct visit_record *record; /* that of the plan */
+    struct visit_plan *plan;
+};
+
+bool visit_touched(const struct visit_record *v)
+{
+    return v->phase > VISIT_REQUESTED;
+}
+
+static void visit_enter(struct visit *v, enum visit_phase phase, usec_t timeout)
+{
+    v->record->phase = phase;
+    v->record->phase_time = v->f->now;
+    v->record->deadline = timeout <= 0 || timeout == USEC_NEVER ? USEC_NEVER : v->f->now + timeout;
+}
+
+static bool visit_overdue(const struct visit *v)
+{
+    return v->was->deadline != USEC_NEVER && v->f->now >= v->was->deadline;
+}
+
+static void visit_wait(struct visit *v, struct str what, usec_t next)
+{
+    v->plan->waits = what;
+    v->plan->next = MIN(next, v->was->deadline);
+}
+
+/* ── runs ──────────────────────────────────────────────────────────────────────────────────── */
+
+static bool run_is_open(const struct visit_run *run)
+{
+    return run->phase == VISIT_RUN_PENDING || run->phase == VISIT_RUN_RUNNING;
+}
+
+static int32_t visit_open_run(const struct visit_record *r)
+{
+    for (uint32_t i = 0; i < r->run_n; i++) {
+        if (run_is_open(&r->runs[i])) {
+            return (int32_t)i;
+        }
+    }
+    return -1;
+}
+
+static void run_enter(struct visit *v, uint32_t i, enum visit_run_phase phase)
+{
+    v->record->runs[i].phase = phase;
+    v->record->runs[i].since = v->f->now;
+}
+
+static void visit_end_open_runs(struct visit *v, enum visit_run_phase phase, struct str reason,
+                                struct str message)
+{
+    for (uint32_t i = 0; i < v->record->run_n; i++) {
+        struct visit_run *run = &v->record->runs[i];
+        if (run_is_open(run)) {
+            run_enter(v, i, phase);
+            run->reason = reason;
+            run->message = message;
+        }
+    }
+}
+
+/* A run has failed: those of the same object that come after it rest on it. */
+static void visit_fail_run(struct visit *v, uint32_t i)
+{
+    struct visit_run *failed = &v->record->runs[i];
+    run_enter(v, i, v->f->retry_free ? VISIT_RUN_NOT_RUN : VISIT_RUN_FAILED);
+    failed->reason = v->f->job_reason;
+    failed->message = v->f->job_message;
+    v->record->keep_cordon = v->record->keep_cordon || !v->f->retry_free;
+    for (uint32_t k = i + 1; k < v->record->run_n; k++) {
+        struct visit_run *later = &v->record->runs[k];
+        if (run_is_open(later) && str_eq(later->maintenance_uid, failed->maintenance_uid)) {
+            run_enter(v, k, VISIT_RUN_NOT_RUN);
+            later->reason = STR("EarlierFailed");
+            later->message = arena_printf(v->out, "operation '" STR_FMT "' failed before it",
+                                          STR_ARG(failed->operation));
+        }
+    }
+}
+
+static bool visit_wants_reboot(const struct visit_record *r)
+{
+    for (uint32_t i = 0; i < r->run_n; i++) {
+        const struct visit_run *run = &r->runs[i];
+        bool ran = run->phase == VISIT_RUN_SUCCEEDED;
+        if (ran && (run->reboot == VISIT_REBOOT_ALWAYS ||
+                    (run->reboot == VISIT_REBOOT_IF_REQUIRED && run->reboot_required))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool visit_has_failed(const struct visit_record *r)
+{
+    bool failed = r->failure.n > 0;
+    for (uint32_t i = 0; i < r->run_n; i++) {
+        failed = failed || r->runs[i].phase == VISIT_RUN_FAILED;
+    }
+    return failed;
+}
+
+/* ── the grant ─────────────────────────────────────────────────────────────────────────────── */
+
+static bool visit_has_grant(const struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    return f->request_there && f->request_state == MR_STATE_IN_PROGRESS &&
+           f->request_phase == MR_PHASE_IN_PROGRESS && f->request_grant == v->was->grant;
+}
+
+/* The machine is not there any more: nothing is left to undo on it. */
+static bool visit_node_is_gone(const struct visit *v)
+{
+    return !v->f->node_there;
+}
+
+static void visit_fail(struct visit *v, const char *failure, struct str message)
+{
+    v->record->failure = str_from(failure);
+    v->record->message = message;
+    visit_end_open_runs(v, VISIT_RUN_FAILED, v->record->failure, message);
+    visit_enter(v, VISIT_ENDING, 0);
+}
+
+/* Nothing was evicted yet: everything goes back to where it was, and is tried again later. */
+static void visit_undo(struct visit *v)
+{
+    visit_end_open_runs(v, VISIT_RUN_NOT_RUN, STR("GrantLost"),
+                        STR("the MaintenanceRequest ended before the work began"));
+    v->record->keep_cordon = false;
+    visit_enter(v, VISIT_ENDING, 0);
+}
+
+/* The grant was lost in the middle. The old request is completed, and a new one is asked for. */
+static void visit_renew(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    struct visit_plan *plan = v->plan;
+    bool old_ended = !f->request_there || f->request_state == MR_STATE_COMPLETED ||
+                     mrequest_phase_ended(f->request_phase);
+    if (v->was->request_uid.n > 0 && old_ended) {
+        v->record->request = STR_NONE;
+        v->record->request_uid = STR_NONE;
+        v->record->grant = 0;
+    } else if (v->was->request_uid.n == 0) {
+        plan->request = VISIT_REQUEST_NEW;
+    } else if (f->request_state == MR_STATE_APPROVED && f->request_phase == MR_PHASE_APPROVED &&
+               f->request_held) {
+        plan->request = VISIT_REQUEST_BEGIN;
+    } else if (f->request_state == MR_STATE_IN_PROGRESS && f->request_grant > 0 &&
+               f->request_phase == MR_PHASE_IN_PROGRESS && v->was->grant == 0) {
+        v->record->grant = f->request_grant;
+        v->record->expired = false;
+    } else if (v->was->grant > 0) {
+        plan->request = VISIT_REQUEST_COMPLETE;
+        plan->exit_code = EXIT_LOST;
+    }
+    visit_wait(v, STR("a new grant: the one before ended in the middle of the visit"), USEC_NEVER);
+}
+
+/* ── phases ────────────────────────────────────────────────────────────────────────────────── */
+
+static enum visit_cordon visit_choose_cordon(const struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    bool prepared = f->request_mark.n > 0 && str_eq(f->request_mark, v->was->request_uid);
+    bool ours = f->visit_mark.n > 0 && str_eq(f->visit_mark, v->was->id);
+    if (f->unschedulable && !prepared && !ours) {
+        return VISIT_CORDON_OTHERS;
+    }
+    return v->was->cordon == VISIT_CORDON_NONE && !prepared ? VISIT_CORDON_NONE : VISIT_CORDON_OURS;
+}
+
+static void visit_requested(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    struct visit_plan *plan = v->plan;
+    if (!f->request_there || f->request_state == MR_STATE_COMPLETED ||
+        mrequest_phase_ended(f->request_phase)) {
+        plan->end = true; /* nothing was done */
+        return;
+    }
+    if (!f->node_there || (!f->may_start && f->request_state != MR_STATE_IN_PROGRESS)) {
+        plan->request = VISIT_REQUEST_COMPLETE;
+        plan->exit_code = EXIT_LOST;
+        visit_wait(v, f->why_not, USEC_NEVER);
+        return;
+    }
+    if (f->request_state == MR_STATE_IN_PROGRESS && f->request_phase == MR_PHASE_IN_PROGRESS &&
+        f->request_held && f->request_grant > 0) {
+        v->record->grant = f->request_grant;
+        v->record->cordon = visit_choose_cordon(v);
+        v->record->boot_id = arena_str(v->out, f->boot_id);
+        visit_enter(v, VISIT_CORDONING, 0);
+        return;
+    }
+    if (f->request_state == MR_STATE_APPROVED && f->request_phase == MR_PHASE_APPROVED &&
+        f->request_held) {
+        plan->request = VISIT_REQUEST_BEGIN;
+        return;
+    }
+    visit_wait(v, STR("its MaintenanceRequest to be approved"), USEC_NEVER);
+}
+
+static bool visit_is_cordoned(const struct visit *v)
+{
+    return v->was->cordon != VISIT_CORDON_OURS ||
+           (v->f->unschedulable && str_eq(v->f->visit_mark, v->was->id));
+}
+
+static void visit_cordoning(struct visit *v)
+{
+    if (!visit_has_grant(v)) {
+        visit_undo(v);
+    } else if (!visit_is_cordoned(v)) {
+        v->plan->cordon = VISIT_CORDON_MAKE;
+        visit_wait(v, STR("the machine to be cordoned"), USEC_NEVER);
+    } else if (v->was->drain) {
+        visit_enter(v, VISIT_DRAINING, v->was->drain_timeout);
+    } else {
+        visit_enter(v, VISIT_RUNNING, 0);
+    }
+}
+
+static void visit_draining(struct visit *v)
+{
+    if (!visit_has_grant(v)) {
+        if (!v->f->drain_began) {
+            visit_undo(v);
+        } else if (!v->was->expired) {
+            v->record->expired = true;
+        } else {
+            visit_renew(v);
+        }
+        return;
+    }
+    if (!visit_is_cordoned(v)) {
+        v->plan->cordon = VISIT_CORDON_MAKE; /* a machine that somebody uncordons fills again */
+    } else if (v->f->drain_done) {
+        visit_enter(v, VISIT_RUNNING, 0);
+        return;
+    }
+    if (visit_overdue(v)) {
+        visit_fail(v, "DrainTimeout", STR("pods were left when the time of the drain was over"));
+        return;
+    }
+    v->plan->drain = visit_is_cordoned(v);
+    visit_wait(v, STR("pods to leave"), USEC_NEVER);
+}
+
+static void visit_after_runs(struct visit *v)
+{
+    bool reboot = visit_wants_reboot(v->was);
+    if (reboot && v->f->reboot_refused.n > 0) {
+        v->record->failure = STR("RebootLoopGuard");
+        v->record->message = v->f->reboot_refused;
+        visit_enter(v, VISIT_SETTLING, v->was->min_ready + SETTLE_TIMEOUT);
+    } else if (reboot && !visit_has_grant(v)) {
+        visit_renew(v);
+    } else if (reboot) {
+        v->record->reboot_id =
+            arena_printf(v->out, STR_FMT "-reboot", STR_ARG(v->was->id)); /* one a visit */
+        visit_enter(v, VISIT_REBOOTING, v->was->reboot_timeout);
+    } else {
+        visit_enter(v, VISIT_SETTLING, v->was->min_ready + SETTLE_TIMEOUT);
+    }
+}
+
+static void visit_running(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    bool granted = visit_has_grant(v);
+    if (!granted && !v->was->expired) {
+        v->record->expired = true;
+        return;
+    }
+    int32_t open = visit_open_run(v->was);
+    if (open < 0) {
+        visit_after_runs(v);
+        return;
+    }
+    uint32_t i = (uint32_t)open;
+    if (v->was->runs[i].phase == VISIT_RUN_PENDING) {
+        if (!granted) {
+            visit_renew(v);
+        } else {
+            run_enter(v, i, VISIT_RUN_RUNNING);
+        }
+        return;
+    }
+    switch (f->job) {
+    case VISIT_JOB_ABSENT:
+        if (granted) {
+            v->plan->run = open;
+        } else {
+            visit_renew(v); /* its Job was never made, or is lost: that needs a grant */
+        }
+        break;
+    case VISIT_JOB_ACTIVE:
+        visit_wait(v,
+                   arena_printf(v->out, "operation '" STR_FMT "' to finish",
+                                STR_ARG(v->was->runs[i].operation)),
+                   USEC_NEVER);
+        break;
+    case VISIT_JOB_SUCCEEDED:
+        run_enter(v, i, f->nothing_to_do ? VISIT_RUN_SKIPPED : VISIT_RUN_SUCCEEDED);
+        v->record->runs[i].reboot_required = f->reboot_required;
+        break;
+    case VISIT_JOB_FAILED:
+        visit_fail_run(v, i);
+        break;
+    }
+}
+
+static void visit_rebooting(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    bool rebooted = f->boot_id.n > 0 && !str_eq(f->boot_id, v->was->boot_id);
+    if (rebooted && f->ready) {
+        visit_enter(v, VISIT_SETTLING, v->was->min_ready + SETTLE_TIMEOUT);
+        return;
+    }
+    if (visit_overdue(v)) {
+        v->record->keep_cordon = true;
+        v->record->failure = STR("RebootTimeout");
+        v->record->message = rebooted
+                                 ? STR("the machine rebooted and did not become Ready in time")
+                                 : STR("the machine did not come back with a new boot ID in time");
+        visit_enter(v, VISIT_ENDING, 0);
+        return;
+    }
+    v->plan->reboot = !rebooted && visit_has_grant(v);
+    visit_wait(v,
+               rebooted ? STR("the machine to be Ready after its reboot")
+                        : STR("the machine to reboot"),
+               USEC_NEVER);
+}
+
+static void visit_settling(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    usec_t settled = f->ready_since + v->was->min_ready;
+    if (f->ready && f->ready_since > 0 && f->now >= settled) {
+        visit_enter(v, VISIT_ENDING, 0);
+        return;
+    }
+    if (visit_overdue(v)) {
+        v->record->keep_cordon = true;
+        v->record->failure = STR("NotReady");
+        v->record->message = STR("the machine did not stay Ready after the work");
+        visit_enter(v, VISIT_ENDING, 0);
+        return;
+    }
+    visit_wait(v, STR("the machine to be Ready for a while"), f->ready ? settled : USEC_NEVER);
+}
+
+static void visit_ending(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    struct visit_plan *plan = v->plan;
+    bool gone = visit_node_is_gone(v);
+    bool marked = f->visit_mark.n > 0 && str_eq(f->visit_mark, v->was->id);
+    if (!gone && v->was->cordon == VISIT_CORDON_OURS && marked) {
+        plan->cordon = v->was->keep_cordon ? VISIT_CORDON_LEAVE : VISIT_CORDON_LIFT;
+        visit_wait(v, STR("the cordon to be lifted"), USEC_NEVER);
+        return;
+    }
+    if (v->was->request_uid.n > 0 && f->request_there && f->request_state != MR_STATE_COMPLETED &&
+        !mrequest_phase_ended(f->request_phase)) {
+        plan->request = VISIT_REQUEST_COMPLETE;
+        plan->exit_code = gone ? EXIT_LOST : visit_has_failed(v->was) ? EXIT_FAILED : EXIT_DONE;
+        return;
+    }
+    plan->end = true;
+}
+
+void visit_decide(const struct visit_record *v, const struct visit_facts *f, struct arena *out,
+                  struct visit_plan *ret)
+{
+    struct visit visit = { .was = v, .f = f, .out = out, .plan = ret, .record = &ret->record };
+    *ret = (struct visit_plan){ .record = *v, .run = -1, .next = USEC_NEVER };
+    ret->record.runs = ARENA_ARRAY(out, struct visit_run, MAX(v->run_n, 1u));
+    for (uint32_t i = 0; i < v->run_n; i++) {
+        ret->record.runs[i] = v->runs[i];
+    }
+    if (!f->known) {
+        ret->waits = STR("what is known of requests, nodes and Jobs to be read again");
+        return;
+    }
+    if (visit_touched(v) && v->phase < VISIT_ENDING && visit_node_is_gone(&visit)) {
+        ret->record.failure = STR("NodeGone");
+        ret->record.message = STR("the machine's Node object is gone, or is another one now");
+        visit_end_open_runs(&visit, VISIT_RUN_NOT_RUN, ret->record.failure, ret->record.message);
+        visit_enter(&visit, VISIT_ENDING, 0);
+        return;
+    }
+    switch (v->phase) {
+    case VISIT_REQUESTED:
+        visit_requested(&visit);
+        break;
+    case VISIT_CORDONING:
+        visit_cordoning(&visit);
+        break;
+    case VISIT_DRAINING:
+        visit_draining(&visit);
+        break;
+    case VISIT_RUNNING:
+        visit_running(&visit);
+        break;
+    case VISIT_REBOOTING:
+        visit_rebooting(&visit);
+        break;
+    case VISIT_SETTLING:
+        visit_settling(&visit);
+        break;
+    case VISIT_ENDING:
+        visit_ending(&visit);
+        break;
+    case VISIT_NONE:
+    case VISIT_UNKNOWN: /* of a newer version: nothing is done to that machine */
+        break;
+    }
+}

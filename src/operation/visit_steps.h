@@ -1,0 +1,94 @@
+/*
+ * visit_steps: what a visit needs next, from its record, what is known around it and the time.
+ *
+ * It is asked again after everything that happens, and says each time the whole of what should be.
+ * Where the record should say something else, that is written first, and nothing else is done
+ * before it is on the server: so whoever leads next knows what may have been done outside, and a
+ * crash between two steps loses nothing.
+ *
+ *   Requested → Cordoning → Draining → Running → Rebooting → Settling → Ending → (no record)
+ *
+ * The machine is touched only under a grant: the request of the record's own UID says InProgress,
+ * with the grant's number that the record has. When that is not so any more, the grant is lost.
+ * Before anything was evicted the visit is undone then. Later it begins nothing new (no eviction,
+ * no payload, no reboot), keeps its cordon, and asks anew.
+ */
+#pragma once
+
+#include "kinds/maintenance_request.h"
+#include "kinds/visit_record.h"
+
+/* The Job of a run, or of the reboot. */
+enum visit_job { VISIT_JOB_ABSENT, VISIT_JOB_ACTIVE, VISIT_JOB_SUCCEEDED, VISIT_JOB_FAILED };
+
+struct visit_facts {
+    usec_t now; /* wall */
+    /* Requests, Nodes and Jobs are all known: that one is not there is a fact. Otherwise nothing is
+     * decided. */
+    bool known;
+
+    /* The request of the record's UID. */
+    bool request_there;
+    enum mrequest_state request_state;
+    enum mrequest_phase request_phase;
+    uint32_t request_grant;
+    bool request_held; /* the arbiter holds its ask, under that number */
+
+    bool may_start;     /* window, waves, holds and suspension allow a visit to begin */
+    struct str why_not; /* otherwise, in words */
+
+    bool node_there; /* of the record's UID */
+    bool unschedulable;
+    struct str visit_mark;   /* KEY_VISIT_CORDON; empty = none */
+    struct str request_mark; /* KEY_REQUEST_CORDON */
+    bool ready;
+    usec_t ready_since; /* wall; 0 = it is not */
+    struct str boot_id;
+    struct str reboot_refused; /* why it must not reboot now, in words; empty = it may */
+
+    bool drain_done;
+    bool drain_began; /* something was evicted, or may have been */
+
+    /* The run that is the record's first unfinished one, or the reboot while Rebooting. */
+    enum visit_job job;
+    bool nothing_to_do; /* VISIT_JOB_SUCCEEDED: it said so */
+    bool reboot_required;
+    bool retry_free; /* VISIT_JOB_FAILED: through no fault of its own; the attempt does not count */
+    struct str job_reason;
+    struct str job_message;
+};
+
+enum visit_request_step {
+    VISIT_REQUEST_KEEP,
+    VISIT_REQUEST_BEGIN,    /* InProgress */
+    VISIT_REQUEST_COMPLETE, /* Completed, or withdrawn while it waits */
+    VISIT_REQUEST_NEW,      /* a new one is to be made, which prepares nothing */
+};
+
+enum visit_cordon_step {
+    VISIT_CORDON_KEEP,
+    VISIT_CORDON_MAKE, /* with our mark, or a limit's preparation's cordon taken over */
+    VISIT_CORDON_LIFT,
+    VISIT_CORDON_LEAVE, /* it stays, and the mark says that a failure left it */
+};
+
+struct visit_plan {
+    /* To be written before anything else, if it is not the same. */
+    struct visit_record record;
+    bool end; /* the record goes, and the results of its runs are kept */
+    enum visit_request_step request;
+    struct str exit_code; /* VISIT_REQUEST_COMPLETE */
+    enum visit_cordon_step cordon;
+    bool drain;
+    int32_t run;      /* whose Job should exist; -1 = none */
+    bool reboot;      /* the reboot's Job should exist */
+    struct str waits; /* for what, in words */
+    usec_t next;      /* wall: when the answer could change by itself; USEC_NEVER */
+};
+
+/* The plan's texts live in `out`, or are borrowed from what was passed. */
+void visit_decide(const struct visit_record *v, const struct visit_facts *f, struct arena *out,
+                  struct visit_plan *ret);
+
+/* True once something may have been done to the machine. */
+bool visit_touched(const struct visit_record *v);
