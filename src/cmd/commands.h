@@ -16,6 +16,7 @@ extern const struct command command_limits;
 extern const struct command command_reference;
 extern const struct command command_request;
 extern const struct command command_run;
+extern const struct command command_run_on_host;
 extern const struct command command_sandbox;
 extern const struct command command_status;
 extern const struct command command_withdraw;
