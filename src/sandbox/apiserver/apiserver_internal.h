@@ -95,10 +95,10 @@ struct status *verb_scale(struct request_ctx *c);
 
 /* What the verbs share. */
 struct object *request_find_object(struct request_ctx *c);
+/* The body as an object, whatever the client's form; messages name the `expected` kind. */
+struct status *decode_body(struct request_ctx *c, struct str expected, struct tree **ret);
+/* The same for an object of the kind that the URL names. */
 struct status *decode_request_body(struct request_ctx *c, struct tree **ret);
-/* `*ret` untouched and `err` set when the body does not parse as JSON. */
-struct status *decode_body(struct request_ctx *c, struct str body, struct tree **ret,
-                           struct err *err);
 struct str apiserver_uid(struct apiserver *s, struct arena *a);
 struct str apiserver_time(struct apiserver *s, struct arena *a);
 struct str apiserver_name_suffix(struct apiserver *s, struct arena *a);

@@ -87,7 +87,7 @@ static struct tree *schema_scalar(struct arena *a, char letter)
     case 'x':
         return schema_with_flag(a, "x-kubernetes-int-or-string");
     default:
-        ASSERT(letter == 'a');
+        ASSERT(strchr("aABS", letter) != NULL);
         return schema_with_flag(a, "x-kubernetes-preserve-unknown-fields");
     }
 }
@@ -162,10 +162,11 @@ static struct tree *builtin_type_schema(struct arena *a, const struct builtin_ty
     struct tree *required = tree_arr(a);
     struct str rest = str_from(type->fields);
     while (rest.n > 0) {
-        struct str name = take(&rest, "!:");
+        struct str name = take(&rest, "!#:");
         if (take_char(&rest, '!')) {
             tree_add(required, tree_str(a, name));
         }
+        (void)take(&rest, ":"); /* the number is for protobuf_body.c */
         (void)take_char(&rest, ':');
         struct tree *field = parse_type(a, &rest);
         if (take_char(&rest, '+')) {

@@ -2,10 +2,13 @@
  * builtin_types_table: the fields of the built-in kinds, one line of text a type; builtin_types.h
  * makes schemas of them.
  *
- * `fields` are separated by blanks: name, "!" when required, ":", then the type: s string, t and u
- * times, q quantity, x int-or-string, y base64, w int32, i int64, n number, b bool, a anything,
- * @name another type, [T] a list with "=set", "=atomic" or "=map(keys)", {T} a map; then
- * "+strategy" and "/key" of a strategic merge, "~value" for a default.
+ * `fields` are separated by blanks: name, "!" when required, "#" and its number in protobuf (two
+ * with a dot: the first is an embedded message, whose fields stand in JSON as if they were ours)
+ * with "*" when its zero value differs from its absence, ":", then the type: s string, t and u
+ * times, q quantity, x int-or-string, y base64, w int32, i int64, n number, b bool, a anything, A,
+ * B and S the three unions in a CRD's schema (a schema or: schemas, a bool, strings), @name another
+ * type, [T] a list with "=set", "=atomic" or "=map(keys)", {T} a map; then "+strategy" and "/key"
+ * of a strategic merge, "~value" for a default.
  */
 #pragma once
 

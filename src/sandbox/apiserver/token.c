@@ -138,18 +138,11 @@ static struct status *token_invalid(struct request_ctx *c, int64_t seconds, cons
 static struct status *token_read_request(struct request_ctx *c, struct tree **ret)
 {
     struct err err = { 0 };
-    struct status *status = decode_body(c, c->request->body, ret, &err);
+    struct status *status = decode_body(c, STR("TokenRequest"), ret);
     if (status != NULL) {
         return status;
     }
     struct str kind = tree_text_at(*ret, "kind");
-    if (tree_kind(*ret) != JOBJ) {
-        return status_bad_request(
-            c->a,
-            "the object provided is unrecognized (must be of type TokenRequest): couldn't get "
-            "version/kind; json parse error: %s",
-            err.msg);
-    }
     if (kind.n > 0 && !str_eq(kind, STR("TokenRequest"))) {
         return status_bad_request(
             c->a, STR_FMT " in version \"" STR_FMT "\" cannot be handled as a TokenRequest",

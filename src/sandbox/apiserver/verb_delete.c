@@ -170,14 +170,7 @@ struct status *delete_object(struct request_ctx *c, struct object *o,
 static struct status *delete_options_body(struct request_ctx *c, struct tree **ret)
 {
     *ret = NULL;
-    struct err err = { 0 };
-    if (str_trim(c->request->body).n > 0 &&
-        (tree_parse(c->request->body, c->a, ret, &err) < 0 || tree_kind(*ret) != JOBJ)) {
-        return status_bad_request(c->a, "couldn't get version/kind; json parse error: %s",
-                                  err.msg[0] != '\0' ? err.msg
-                                                     : "json: cannot unmarshal into DeleteOptions");
-    }
-    return NULL;
+    return str_trim(c->request->body).n > 0 ? decode_body(c, STR("DeleteOptions"), ret) : NULL;
 }
 
 /* Kinds whose DELETE answers with the object instead of a Status. */

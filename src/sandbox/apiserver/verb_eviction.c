@@ -215,17 +215,10 @@ static void eviction_success(struct request_ctx *c)
 
 struct status *verb_evict(struct request_ctx *c)
 {
-    struct tree *body = NULL;
-    struct err err = { 0 };
-    struct status *status = decode_body(c, c->request->body, &body, &err);
+    struct tree *body;
+    struct status *status = decode_body(c, STR("Eviction"), &body);
     if (status != NULL) {
         return status;
-    }
-    if (tree_kind(body) != JOBJ) {
-        return status_bad_request(c->a,
-                                  "the object provided is unrecognized (must be of type Eviction): "
-                                  "couldn't get version/kind; json parse error: %s",
-                                  err.msg);
     }
     status = write_check_namespace(c, c->route.name);
     if (status != NULL) {
@@ -261,9 +254,9 @@ struct status *verb_bind(struct request_ctx *c)
 {
     struct arena *a = c->a;
     struct tree *body;
-    struct err err = { 0 };
-    if (tree_parse(c->request->body, a, &body, &err) < 0) {
-        return status_bad_request(a, "%s", err.msg);
+    struct status *status = decode_body(c, STR("Binding"), &body);
+    if (status != NULL) {
+        return status;
     }
     struct object *pod = request_find_object(c);
     if (pod == NULL) {

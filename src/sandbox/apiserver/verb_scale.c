@@ -34,6 +34,27 @@ static struct tree *verb_scale_tree(struct request_ctx *c, const struct object *
     return t;
 }
 
+/* PUT brings a Scale, PATCH a merge patch of one. */
+static struct status *verb_scale_read(struct request_ctx *c, struct tree **ret,
+                                      int64_t *ret_replicas)
+{
+    struct err err = { 0 };
+    bool patch = str_eq(c->request->method, STR("PATCH"));
+    if (patch && tree_parse(c->request->body, c->a, ret, &err) < 0) {
+        return status_bad_request(c->a, "%s", err.msg);
+    }
+    struct status *status = patch ? NULL : decode_body(c, STR("Scale"), ret);
+    if (status != NULL) {
+        return status;
+    }
+    const struct tree *wanted = tree_at(*ret, "spec.replicas");
+    *ret_replicas = 0; /* a Scale leaves its zero out */
+    bool read = wanted == NULL ? !patch : tree_number(wanted, ret_replicas);
+    return read && *ret_replicas >= 0
+               ? NULL
+               : status_bad_request(c->a, "spec.replicas: a number of replicas is needed");
+}
+
 struct status *verb_scale(struct request_ctx *c)
 {
     struct object *o = request_find_object(c);
@@ -45,11 +66,10 @@ struct status *verb_scale(struct request_ctx *c)
         return NULL;
     }
     struct tree *body;
-    struct err err = { 0 };
     int64_t replicas;
-    if (tree_parse(c->request->body, c->a, &body, &err) < 0 ||
-        !tree_number(tree_at(body, "spec.replicas"), &replicas) || replicas < 0) {
-        return status_bad_request(c->a, "spec.replicas: a number of replicas is needed");
+    struct status *status = verb_scale_read(c, &body, &replicas);
+    if (status != NULL) {
+        return status;
     }
     struct str rv = tree_text_at(body, "metadata.resourceVersion");
     if (rv.n > 0 && !str_eq(rv, str_sub(o->json, o->rv_at, o->rv_n))) {
@@ -58,7 +78,7 @@ struct status *verb_scale(struct request_ctx *c)
     struct tree *obj = object_tree(o, c->a);
     tree_set_at(c->a, obj, "spec.replicas", tree_i64(c->a, replicas));
     c->subresource = 0;
-    struct status *status = write_update(c, o, obj);
+    status = write_update(c, o, obj);
     o = request_find_object(c);
     if (status == NULL && o != NULL) {
         reply_tree(c, 200, verb_scale_tree(c, o));

@@ -1,98 +1,10 @@
 /* verb_write: POST and PUT, and what every write shares: metadata, namespaces, validation. */
-#include "format/yaml.h"
 #include "sandbox/apiserver/apply.h"
 #include "sandbox/apiserver/defaults.h"
 #include "sandbox/apiserver/apiserver_internal.h"
 #include "sandbox/apiserver/builtin_validate.h"
 
 #define WRITE_NAME_MAX 63u /* generated names: prefixes are cut so that the suffix fits */
-
-static struct status *decode_body_unrecognized(struct request_ctx *c, const char *why)
-{
-    struct str shown = c->request->body.n == 0 ? STR("<empty>") : c->request->body;
-    return status_bad_request(c->a,
-                              "the object provided is unrecognized (must be of type " STR_FMT
-                              "): couldn't get version/kind; json parse error: %s (" STR_FMT ")",
-                              STR_ARG(c->kind->kind), why,
-                              STR_ARG(str_sub(shown, 0, MIN(shown.n, (size_t)200))));
-}
-
-/* JSON, or YAML for those who say so; other forms are refused before anything is read. */
-struct status *decode_body(struct request_ctx *c, struct str body, struct tree **ret,
-                           struct err *err)
-{
-    CLEANUP(arena_done)
-    struct arena tape = { 0 };
-    struct str type;
-    struct str rest;
-    (void)str_cut(c->request->content_type, STR(";"), &type, &rest); /* parameters do not matter */
-    type = str_trim(type);
-    if (str_eq(type, STR("application/yaml")) ||
-        str_eq(type, STR("application/apply-patch+yaml"))) {
-        struct ydoc doc;
-        if (ydoc_parse(body, c->a, &doc, err) < 0) {
-            return status_bad_request(c->a, "error decoding YAML: %s", err->msg);
-        }
-        *ret = tree_from(c->a, doc.root);
-        return NULL;
-    }
-    if (str_starts(type, STR("application/vnd.kubernetes.protobuf")) ||
-        str_eq(type, STR("application/cbor"))) {
-        return status_new(c->a, 415, "UnsupportedMediaType",
-                          STR("the body of the request was in an unknown format - accepted media "
-                              "types include: application/json, application/yaml"));
-    }
-    const struct jval *root;
-    bool read = json_parse(body, 0, &tape, &root, err) == 0;
-    *ret = read ? tree_view(c->a, root, body) : NULL; /* the caller reports the error */
-    return NULL;
-}
-
-struct status *decode_request_body(struct request_ctx *c, struct tree **ret)
-{
-    struct err err = { 0 };
-    *ret = NULL;
-    struct status *status = decode_body(c, c->request->body, ret, &err);
-    if (status != NULL) {
-        return status;
-    }
-    if (*ret == NULL) {
-        bool cut = str_contains(str_from(err.msg), STR("found the end"));
-        return decode_body_unrecognized(c, cut ? "unexpected end of JSON input" : err.msg);
-    }
-    if (tree_kind(*ret) != JOBJ) {
-        return decode_body_unrecognized(c, "json: cannot unmarshal into Go value of type struct");
-    }
-    struct str kind = tree_text_at(*ret, "kind");
-    struct str api_version = tree_text_at(*ret, "apiVersion");
-    if (kind.n == 0 || api_version.n == 0) {
-        if (kind_is(c->kind, KIND_CUSTOM) && kind.n == 0) {
-            return status_bad_request(
-                c->a, "Object 'Kind' is missing in '" STR_FMT "'",
-                STR_ARG(str_sub(c->request->body, 0, MIN(c->request->body.n, (size_t)200))));
-        }
-        tree_set(c->a, *ret, STR("kind"), tree_str(c->a, c->kind->kind));
-        tree_set(c->a, *ret, STR("apiVersion"), tree_str(c->a, c->kind->api_version));
-        return NULL;
-    }
-    if (!str_eq(kind, c->kind->kind) || !str_eq(api_version, c->kind->api_version)) {
-        struct str version = api_version;
-        struct str group = STR("");
-        struct str rest;
-        if (str_cut(api_version, STR("/"), &group, &rest)) {
-            version = rest;
-        }
-        return status_bad_request(
-            c->a,
-            STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT
-                    ": converting (" STR_FMT "." STR_FMT ") to (" STR_FMT "." STR_FMT
-                    "): unknown conversion",
-            STR_ARG(kind), STR_ARG(version), STR_ARG(c->kind->kind), STR_ARG(version),
-            STR_ARG(kind), STR_ARG(c->kind->group.n == 0 ? STR("core") : c->kind->group),
-            STR_ARG(c->kind->kind));
-    }
-    return NULL;
-}
 
 /* The object's namespace is the URL's. */
 static struct status *write_set_namespace(struct request_ctx *c, struct tree *obj)
