@@ -219,6 +219,98 @@ def test_apply_server_side_keeps_owners_apart(kubectl, client, namespace):
     assert client.core.read_namespaced_config_map("c", namespace).data == {"a": "other", "b": "2"}
 
 
+# What kubectl makes from flags alone it sends in protobuf: (words, what it prints).
+CREATED = [
+    ("configmap c --from-literal=a=1", "configmap/c created"),
+    ("secret generic s --from-literal=user=root", "secret/s created"),
+    ("serviceaccount robot", "serviceaccount/robot created"),
+    ("deployment web --image=a:1 --replicas=0", "deployment.apps/web created"),
+    ("job once --image=a:1 -- true", "job.batch/once created"),
+    ("cronjob nightly --image=a:1 --schedule=@daily -- date", "cronjob.batch/nightly created"),
+    ("poddisruptionbudget keep --selector=app=web --min-available=50%",
+     "poddisruptionbudget.policy/keep created"),
+    ("role reader --verb=get --resource=pods", "role.rbac.authorization.k8s.io/reader created"),
+    ("rolebinding read --role=reader --serviceaccount=default:robot",
+     "rolebinding.rbac.authorization.k8s.io/read created"),
+]
+
+
+@pytest.mark.parametrize("words, printed", CREATED, ids=[w.split()[0] for w, _ in CREATED])
+def test_create_from_flags(kubectl, namespace, words, printed):
+    words = words.split()
+    if words[0] == "rolebinding":
+        kubectl("create", "-n", namespace, "role", "reader", "--verb=get", "--resource=pods")
+    assert kubectl("create", "-n", namespace, *words) == printed + "\n"
+    name = words[2] if words[0] == "secret" else words[1]
+    made = json.loads(kubectl("get", "-n", namespace, words[0], name, "-o", "json"))
+    assert made["metadata"]["name"] == name
+    # What kubectl prints of the object it sends is in what the server has.
+    dry = words.index("--") if "--" in words else len(words)
+    sent = json.loads(kubectl("create", "-n", namespace, *words[:dry], "--dry-run=client", "-o", "json",
+                              *words[dry:]))
+    assert missing(sent.get("spec", sent.get("data", sent.get("rules"))),
+                   made.get("spec", made.get("data", made.get("rules")))) == []
+
+
+def missing(part, whole, where=""):
+    """What of a value another one does not have; null and {} stand for nothing."""
+    if isinstance(part, dict):
+        return [m for k, v in part.items() if v not in (None, {})
+                for m in missing(v, (whole or {}).get(k), f"{where}.{k}")]
+    if isinstance(part, list) and isinstance(whole, list) and len(part) == len(whole):
+        return [m for i, (p, w) in enumerate(zip(part, whole)) for m in missing(p, w, f"{where}[{i}]")]
+    return [] if part == whole else [f"{where} is {whole}, want {part}"]
+
+
+def test_create_for_the_whole_cluster(kubectl, unique):
+    """The namespace last: deleting it takes the controllers of a real cluster a moment."""
+    made = [("clusterrole", f"{unique}-look", "--verb=get", "--resource=nodes"),
+            ("clusterrolebinding", f"{unique}-looks", f"--clusterrole={unique}-look", "--user=ann"),
+            ("priorityclass", f"{unique}-high", "--value=1000", "--description=much"),
+            ("namespace", f"{unique}-space")]
+    try:
+        for words in made:
+            assert kubectl("create", *words).endswith(f"/{words[1]} created\n")
+        row, = rows(kubectl("get", "priorityclass", f"{unique}-high"))
+        assert (row["VALUE"], row["GLOBAL-DEFAULT"], row["PREEMPTIONPOLICY"]) == \
+            ("1000", "false", "PreemptLowerPriority")
+        assert rows(kubectl("get", "namespace", f"{unique}-space"))[0]["STATUS"] == "Active"
+    finally:
+        for kind, name, *_ in made:
+            kubectl("delete", kind, name, "--ignore-not-found", "--wait=false")
+
+
+def test_create_token_is_one_that_the_server_takes(kubectl, namespace):
+    kubectl("create", "-n", namespace, "serviceaccount", "robot")
+    token = kubectl("create", "-n", namespace, "token", "robot", "--duration=20m").strip()
+    assert re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", token)
+    result = kubectl("create", "-n", namespace, "token", "nobody", check=False)
+    assert result.returncode == 1 and 'serviceaccounts "nobody" not found' in result.stderr
+
+
+def test_auth_says_who_may_do_what(kubectl, namespace, unique):
+    user = f"--as={unique}"
+
+    def may(*words):
+        result = kubectl("auth", "can-i", *words, check=False)
+        assert result.returncode == (0 if result.stdout.strip() == "yes" else 1)
+        return result.stdout.strip()
+
+    assert may("delete", "nodes") == "yes"
+    assert may("get", "pods", "-n", namespace, user) == "no"
+    kubectl("create", "-n", namespace, "role", "look", "--verb=get,list", "--resource=pods,pods/log")
+    kubectl("create", "-n", namespace, "rolebinding", "looks", "--role=look", f"--user={unique}")
+    # A real server's authorizer learns of a new role in a moment.
+    wait_for(lambda: may("get", "pods", "-n", namespace, user) == "yes", "the role counts")
+    assert may("get", "pods/log", "-n", namespace, user) == "yes"
+    assert may("delete", "pods", "-n", namespace, user) == "no"
+    assert may("get", "pods", "-n", "default", user) == "no"
+    assert may("get", "/metrics", user) == "no"
+    table = kubectl("auth", "can-i", "--list", "-n", namespace, user)
+    assert re.search(r"^pods\s+\[\]\s+\[\]\s+\[get list\]$", table, re.M)
+    assert re.search(rf"^Username\s+{unique}$", kubectl("auth", "whoami", user), re.M)
+
+
 @pytest.mark.parametrize("kind, patch", [
     ("merge", {"metadata": {"labels": {"p": "merge"}}}),
     ("strategic", {"metadata": {"labels": {"p": "strategic"}}}),

@@ -92,6 +92,7 @@ struct status *verb_delete_collection(struct request_ctx *c);
 struct status *verb_evict(struct request_ctx *c);
 struct status *verb_bind(struct request_ctx *c);
 struct status *verb_scale(struct request_ctx *c);
+struct status *verb_review(struct request_ctx *c);
 
 /* What the verbs share. */
 struct object *request_find_object(struct request_ctx *c);

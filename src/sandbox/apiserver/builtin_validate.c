@@ -179,6 +179,20 @@ static void validate_crd(struct status **list, const struct tree *obj, struct ar
     }
 }
 
+#define PRIORITY_MAX 1000000000
+
+static void validate_priority_class(struct status **list, const struct tree *obj, struct arena *a)
+{
+    int64_t value = 0;
+    (void)tree_number(tree_get(obj, STR("value")), &value); /* else 0 */
+    if (value > PRIORITY_MAX) {
+        cause_add(list, a, CAUSE_FORBIDDEN, STR("value"),
+                  arena_printf(a,
+                               "Forbidden: maximum allowed value of a user defined priority is %d",
+                               PRIORITY_MAX));
+    }
+}
+
 static bool kind_is_rbac(const struct kind *kind)
 {
     return str_eq(kind->group, STR("rbac.authorization.k8s.io"));
@@ -251,6 +265,8 @@ static void validate_kind(struct status **list, const struct kind *kind, const s
         validate_workload(list, obj, a);
     } else if (str_eq(kind->kind, STR("CustomResourceDefinition"))) {
         validate_crd(list, obj, a);
+    } else if (str_eq(kind->kind, STR("PriorityClass"))) {
+        validate_priority_class(list, obj, a);
     } else if (kind_is_role_binding(kind)) {
         validate_role_binding(list, obj, a);
     } else if (kind_is_rbac(kind)) {

@@ -33,6 +33,8 @@ static const struct defaults_row defaults_rows[] = {
     { "Event", "reportingComponent", "\"\"" },
     { "Event", "reportingInstance", "\"\"" },
     { "Secret", "type", "\"Opaque\"" },
+    { "PriorityClass", "value", "0" },
+    { "PriorityClass", "preemptionPolicy", "\"PreemptLowerPriority\"" },
     { "Lease", "spec", "{}" },
     { "PodDisruptionBudget", "spec", "{}" },
     { "PodDisruptionBudget", "status", "{}" },

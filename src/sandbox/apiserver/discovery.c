@@ -44,6 +44,9 @@ static const char *kind_verbs(const struct kind *kind)
     if (kind_is(kind, KIND_CUSTOM)) {
         return "delete,deletecollection,get,list,patch,create,update,watch";
     }
+    if (kind_is(kind, KIND_REVIEW)) {
+        return "create";
+    }
     return kind_is(kind, KIND_NO_DELETECOLLECTION)
                ? "create,delete,get,list,patch,update,watch"
                : "create,delete,deletecollection,get,list,patch,update,watch";
@@ -119,7 +122,9 @@ static void resource_write(struct discovery *d, const struct kind *kind)
     name_list_write(w, "verbs", str_from(kind_verbs(kind)));
     names_write(w, "shortNames", kind->short_names);
     names_write(w, "categories", kind->categories);
-    jw_pair(w, "storageVersionHash", storage_hash(d, kind));
+    if (!kind_is(kind, KIND_REVIEW)) {
+        jw_pair(w, "storageVersionHash", storage_hash(d, kind));
+    }
     jw_obj_end(w);
     for (size_t i = 0; i < ARRAY_LEN(subresources); i++) {
         const struct discovery_subresource *s = &subresources[i];
@@ -179,11 +184,14 @@ static uint32_t groups_sorted(struct discovery *d, struct str **ret)
 {
     static const char *const first[] = { "apps",
                                          "events.k8s.io",
+                                         "authentication.k8s.io",
+                                         "authorization.k8s.io",
                                          "batch",
                                          "policy",
                                          "rbac.authorization.k8s.io",
                                          "storage.k8s.io",
                                          "apiextensions.k8s.io",
+                                         "scheduling.k8s.io",
                                          "coordination.k8s.io" };
     struct str *groups = ARENA_ARRAY(&d->tmp, struct str, d->kinds->n + ARRAY_LEN(first));
     uint32_t n = 0;

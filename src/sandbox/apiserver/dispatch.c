@@ -203,6 +203,9 @@ static struct status *dispatch_collection(struct request_ctx *c)
     bool watch = false;
     bool everywhere = kind_is(c->kind, KIND_NAMESPACED) && c->route.namespace.n == 0;
     (void)url_parse_bool(c->route.params.watch, &watch); /* else false */
+    if (kind_is(c->kind, KIND_REVIEW)) {
+        return method_is(c, "POST") ? verb_review(c) : dispatch_method_not_allowed(c);
+    }
     if (method_is(c, "GET")) {
         return watch ? verb_watch(c) : verb_list(c);
     }
@@ -254,6 +257,9 @@ static struct status *dispatch_object(struct request_ctx *c)
 {
     bool watch = false;
     (void)url_parse_bool(c->route.params.watch, &watch); /* else false */
+    if (kind_is(c->kind, KIND_REVIEW)) {
+        return dispatch_not_found(c);
+    }
     if (method_is(c, "GET")) {
         return watch ? verb_watch(c) : verb_get(c);
     }

@@ -63,6 +63,14 @@ static const struct kind_row kind_table[] = {
     { "rbac.authorization.k8s.io", "v1", "roles", "role", "Role", "", "", NS, 0, "7FuwZcIIItM=" },
     { "rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding", "RoleBinding", "", "", NS,
       0, "eGsCzGH6b1g=" },
+    { "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", "PriorityClass", "pc", "", GEN,
+      0, "1QwjyaZjj3Y=" },
+    { "authentication.k8s.io", "v1", "selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview",
+      "", "", KIND_REVIEW, 0, "" },
+    { "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "selfsubjectaccessreview",
+      "SelfSubjectAccessReview", "", "", KIND_REVIEW, 0, "" },
+    { "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "selfsubjectrulesreview",
+      "SelfSubjectRulesReview", "", "", KIND_REVIEW, 0, "" },
 };
 
 static void kind_split_names(struct arena *a, struct str list, struct str words[KIND_NAMES_MAX])

@@ -20,6 +20,7 @@ enum kind_flags {
     KIND_NO_DELETECOLLECTION = 1 << 3,
     KIND_EVENTS_V1 = 1 << 4,      /* events.k8s.io: stored as core events, converted both ways */
     KIND_NO_STATUS_WIPE = 1 << 5, /* create keeps a given status */
+    KIND_REVIEW = 1 << 6,         /* a question: answered when it is created, and never stored */
 };
 
 enum kind_subresource {

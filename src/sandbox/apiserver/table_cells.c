@@ -402,6 +402,15 @@ static void cells_secret(struct cells *c)
     cells_age(c);
 }
 
+static void cells_priority_class(struct cells *c)
+{
+    cells_name(c);
+    cells_number(c, tree_get(c->object, STR("value")));
+    tree_add(c->row, tree_bool(c->a, tree_truth(tree_get(c->object, STR("globalDefault")), false)));
+    cells_age(c);
+    cells_text(c, tree_text_at(c->object, "preemptionPolicy"));
+}
+
 static void cells_volume_attachment(struct cells *c)
 {
     cells_name(c);
@@ -466,6 +475,7 @@ bool cells_add_kind(struct cells *c, const struct kind *kind)
         { "namespaces", cells_namespace },
         { "configmaps", cells_configmap },
         { "secrets", cells_secret },
+        { "priorityclasses", cells_priority_class },
         { "volumeattachments", cells_volume_attachment },
         { "customresourcedefinitions", cells_crd },
         { "clusterroles", cells_crd },

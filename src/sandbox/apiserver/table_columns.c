@@ -174,5 +174,15 @@ const struct table_column table_columns[] = {
       "the groups it is given to" },
     { "rbac.authorization.k8s.io", "rolebindings", "ServiceAccounts", "string", "", 1,
       "the service accounts it is given to" },
+    { "scheduling.k8s.io", "priorityclasses", "Name", "string", "name", 0,
+      "what the object is called" },
+    { "scheduling.k8s.io", "priorityclasses", "Value", "integer", "", 0,
+      "the priority of pods of this class" },
+    { "scheduling.k8s.io", "priorityclasses", "Global-Default", "boolean", "", 0,
+      "whether pods without a class get this one" },
+    { "scheduling.k8s.io", "priorityclasses", "Age", "string", "", 0,
+      "time since the object was made" },
+    { "scheduling.k8s.io", "priorityclasses", "PreemptionPolicy", "string", "", 0,
+      "whether its pods may drive out others" },
 };
 const uint32_t table_columns_n = ARRAY_LEN(table_columns);
