@@ -94,6 +94,13 @@ struct status *verb_bind(struct request_ctx *c);
 struct status *verb_scale(struct request_ctx *c);
 struct status *verb_review(struct request_ctx *c);
 
+/* 422 for options that the real server refuses: of POST, PUT and PATCH; of DELETE (NULL: it has no
+ * body); of a list; of a watch. */
+struct status *options_check_write(struct request_ctx *c);
+struct status *options_check_delete(struct request_ctx *c, const struct tree *body);
+struct status *options_check_list(struct request_ctx *c);
+struct status *options_check_watch(struct request_ctx *c);
+
 /* What the verbs share. */
 struct object *request_find_object(struct request_ctx *c);
 /* The body as an object, whatever the client's form; messages name the `expected` kind. */

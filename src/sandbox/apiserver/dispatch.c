@@ -281,14 +281,11 @@ static struct status *dispatch_object(struct request_ctx *c)
 static struct status *dispatch_read_options(struct request_ctx *c)
 {
     const struct url_params *p = &c->route.params;
-    if (p->dry_run.n > 0) {
-        if (!str_eq(p->dry_run, STR("All"))) {
-            return status_bad_request(
-                c->a, "dryRun: Unsupported value: \"" STR_FMT "\": supported values: \"All\"",
-                STR_ARG(p->dry_run));
-        }
-        c->dry_run = true;
+    struct status *status = options_check_write(c);
+    if (status != NULL) {
+        return status;
     }
+    c->dry_run = p->dry_run.n > 0;
     c->manager = p->field_manager;
     if (c->manager.n == 0) {
         struct str rest;

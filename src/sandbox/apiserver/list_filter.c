@@ -83,7 +83,7 @@ struct status *list_filter_init(struct list_filter *filter, const struct kind *k
     *filter = (struct list_filter){ .kind = kind, .namespace = route->namespace };
     struct err err = { 0 };
     if (selector_parse(route->params.label_selector, a, &filter->labels, &err) < 0) {
-        return status_bad_request(a, "unable to parse requirement: %s", err.msg);
+        return status_bad_request(a, "%s", err.msg);
     }
     if (selector_parse_fields(route->params.field_selector, a, &filter->fields, &err) < 0) {
         return status_bad_request(a, "%s", err.msg);

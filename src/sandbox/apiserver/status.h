@@ -56,6 +56,7 @@ void cause_add(struct status **list, struct arena *a, const char *reason, struct
 #define CAUSE_REQUIRED "FieldValueRequired"
 #define CAUSE_FORBIDDEN "FieldValueForbidden"
 #define CAUSE_NOT_SUPPORTED "FieldValueNotSupported"
+#define CAUSE_TOO_LONG "FieldValueTooLong"
 /* Gives a collected list its name and message; NULL stays NULL. */
 struct status *status_invalid(struct status *list, const struct kind *kind, struct str name);
 

@@ -169,8 +169,19 @@ struct status *delete_object(struct request_ctx *c, struct object *o,
 
 static struct status *delete_options_body(struct request_ctx *c, struct tree **ret)
 {
+    struct status *status = NULL;
     *ret = NULL;
-    return str_trim(c->request->body).n > 0 ? decode_body(c, STR("DeleteOptions"), ret) : NULL;
+    if (str_trim(c->request->body).n > 0) {
+        status = decode_body(c, STR("DeleteOptions"), ret);
+    }
+    struct str kind = tree_text_at(*ret, "kind");
+    if (status == NULL && kind.n > 0 && !str_eq(kind, STR("DeleteOptions"))) {
+        return status_bad_request(c->a,
+                                  "no kind \"" STR_FMT "\" is registered for version \"" STR_FMT
+                                  "\" of DeleteOptions",
+                                  STR_ARG(kind), STR_ARG(tree_text_at(*ret, "apiVersion")));
+    }
+    return status != NULL ? status : options_check_delete(c, *ret);
 }
 
 /* Kinds whose DELETE answers with the object instead of a Status. */

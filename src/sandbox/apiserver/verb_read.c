@@ -52,17 +52,6 @@ struct list_options {
     struct str start;
 };
 
-static struct status *bad_version_match(struct request_ctx *c, const char *why)
-{
-    static const struct kind options = { .group = STR_INIT("meta.k8s.io"),
-                                         .kind = STR_INIT("ListOptions"),
-                                         .group_kind = STR_INIT("ListOptions.meta.k8s.io") };
-    struct status *s = NULL;
-    cause_add(&s, c->a, CAUSE_FORBIDDEN, STR("resourceVersionMatch"),
-              arena_printf(c->a, "Forbidden: %s", why));
-    return status_invalid(s, &options, STR(""));
-}
-
 static struct status *read_continue(struct request_ctx *c, struct list_options *ret)
 {
     struct continue_token page;
@@ -93,17 +82,11 @@ static struct status *read_version(struct request_ctx *c, struct list_options *r
     const struct url_params *p = &c->route.params;
     struct str match = p->resource_version_match;
     uint64_t rv = 0;
-    if (match.n > 0 && p->resource_version.n == 0) {
-        return bad_version_match(
-            c, "resourceVersionMatch is forbidden unless resourceVersion is provided");
-    }
-    if (match.n > 0 && p->continue_token.n > 0) {
-        return bad_version_match(c, "resourceVersionMatch is forbidden when continue is provided");
-    }
     if (p->resource_version.n > 0 && !str_to_u64(p->resource_version, &rv)) {
         return status_bad_request(c->a,
-                                  "invalid resource version \"" STR_FMT
-                                  "\": strconv.ParseUint: parsing \"" STR_FMT "\": invalid syntax",
+                                  "invalid resource version: resourceVersion: Invalid value: "
+                                  "\"" STR_FMT "\": strconv.ParseUint: parsing \"" STR_FMT
+                                  "\": invalid syntax",
                                   STR_ARG(p->resource_version), STR_ARG(p->resource_version));
     }
     struct status *status = read_future_version(c, rv);
@@ -125,6 +108,10 @@ static struct status *list_options_read(struct request_ctx *c, struct list_optio
     if (p->limit.n > 0 && (!str_to_i64(p->limit, &ret->limit) || ret->limit < 0)) {
         return status_bad_request(c->a, "strconv.ParseInt: parsing \"" STR_FMT "\": invalid syntax",
                                   STR_ARG(p->limit));
+    }
+    struct status *status = options_check_list(c);
+    if (status != NULL) {
+        return status;
     }
     return p->continue_token.n > 0 ? read_continue(c, ret) : read_version(c, ret);
 }

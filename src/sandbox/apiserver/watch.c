@@ -291,6 +291,10 @@ static struct status *watch_options_read(struct request_ctx *c, struct watch_opt
     const struct url_params *p = &c->route.params;
     *ret = (struct watch_options){ 0 };
     uint64_t seconds = 0;
+    struct status *status = options_check_watch(c);
+    if (status != NULL) {
+        return status;
+    }
     if (p->timeout_seconds.n > 0 && !str_to_u64(p->timeout_seconds, &seconds)) {
         return status_bad_request(c->a, "strconv.ParseInt: parsing \"" STR_FMT "\": invalid syntax",
                                   STR_ARG(p->timeout_seconds));
@@ -299,11 +303,13 @@ static struct status *watch_options_read(struct request_ctx *c, struct watch_opt
                                : rng_usec(&c->s->rng, WATCH_TIMEOUT_MIN, 2 * WATCH_TIMEOUT_MIN);
     if (p->resource_version.n > 0) {
         if (!str_to_u64(p->resource_version, &ret->rv)) {
-            struct status *s = NULL;
-            cause_add(&s, c->a, CAUSE_INVALID, STR("resourceVersion"),
-                      arena_printf(c->a, "Invalid value: \"" STR_FMT "\": invalid",
-                                   STR_ARG(p->resource_version)));
-            return status_invalid(s, c->kind, STR(""));
+            /* The real server lets this error through as it is: 500 without a reason. */
+            return status_new(
+                c->a, 500, "",
+                arena_printf(c->a,
+                             "resourceVersion: Invalid value: \"" STR_FMT
+                             "\": strconv.ParseUint: parsing \"" STR_FMT "\": invalid syntax",
+                             STR_ARG(p->resource_version), STR_ARG(p->resource_version)));
         }
         ret->rv_given = ret->rv > 0;
     }

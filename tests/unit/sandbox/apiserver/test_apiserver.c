@@ -1,5 +1,6 @@
 #include "sandbox/apiserver/apiserver.h"
 
+#include "format/json_tree.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
@@ -59,6 +60,39 @@ TEST(apiserver_creates_changes_and_deletes_a_node)
     CHECK_EQ(request_send(&w, "DELETE", "/api/v1/nodes/n1", "", "").status, 200);
     CHECK_EQ(request_send(&w, "GET", "/api/v1/nodes/n1", "", "").status, 404);
     apiserver_check(w.server);
+}
+
+/* Messages of a real server; those of a 400 are compared loosely elsewhere. */
+TEST(apiserver_says_once_what_is_wrong_with_a_selector)
+{
+    static const struct {
+        const char *query;
+        const char *message;
+    } cases[] = {
+        { "labelSelector=a%3D%3D%3Db",
+          "unable to parse requirement: found '=', expected: identifier" },
+        { "labelSelector=a%20in%20b", "unable to parse requirement: found 'b' expected: '('" },
+        { "labelSelector=a%3Db%20c", "found 'c', expected: ',' or 'end of string'" },
+        { "watch=1&labelSelector=a%20in%20b",
+          "unable to parse requirement: found 'b' expected: '('" },
+        { "resourceVersion=some", "invalid resource version: resourceVersion: Invalid value: "
+                                  "\"some\": strconv.ParseUint: parsing \"some\": invalid "
+                                  "syntax" },
+    };
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w, 1);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct str path = arena_printf(&w.arena, "/api/v1/nodes?%s", cases[i].query);
+        struct apiserver_reply reply = request_send(&w, "GET", path.p, "", "");
+        struct tree *status;
+        struct err err = { 0 };
+        CHECK_EQ(reply.status, 400);
+        CHECK_EQ(tree_parse(reply.body, &w.arena, &status, &err), 0);
+        CHECK_STR(tree_text_at(status, "message"), cases[i].message);
+    }
+    check_case(-1);
 }
 
 static uint32_t drain(struct server_fixture *w, struct apiserver_watch *watch, bool *ret_ended)
