@@ -311,6 +311,13 @@ def test_auth_says_who_may_do_what(kubectl, namespace, unique):
     assert re.search(rf"^Username\s+{unique}$", kubectl("auth", "whoami", user), re.M)
 
 
+def test_configmap_keys_are_checked(kubectl, namespace):
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a key": "1"}}
+    result = kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(manifest), check=False)
+    assert result.returncode == 1
+    assert 'data[a key]: Invalid value: "a key": a valid config key must consist of' in result.stderr
+
+
 @pytest.mark.parametrize("kind, patch", [
     ("merge", {"metadata": {"labels": {"p": "merge"}}}),
     ("strategic", {"metadata": {"labels": {"p": "strategic"}}}),

@@ -179,7 +179,91 @@ static void validate_crd(struct status **list, const struct tree *obj, struct ar
     }
 }
 
+static bool kind_holds_data(const struct kind *kind)
+{
+    return str_eq(kind->kind, STR("ConfigMap")) || str_eq(kind->kind, STR("Secret"));
+}
+
+#define DATA_KEY_MAX 253u
+#define DATA_BYTES_MAX (1024u * 1024u) /* of all values of a ConfigMap or Secret */
 #define PRIORITY_MAX 1000000000
+
+static bool data_key_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+}
+
+/* What is wrong with a key; empty when it may be a file's name. */
+static struct str data_key_problem(struct arena *a, struct str key)
+{
+    bool plain = key.n > 0;
+    for (size_t i = 0; i < key.n; i++) {
+        plain = plain && data_key_char(key.p[i]);
+    }
+    if (key.n > DATA_KEY_MAX) {
+        return arena_printf(a, "must be no more than %u characters", DATA_KEY_MAX);
+    }
+    if (!plain) {
+        return STR("a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+                   "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+                   "'[-._a-zA-Z0-9]+')");
+    }
+    if (str_eq(key, STR(".")) || str_eq(key, STR(".."))) {
+        return arena_printf(a, "must not be '" STR_FMT "'", STR_ARG(key));
+    }
+    return str_starts(key, STR("..")) ? STR("must not start with '..'") : STR("");
+}
+
+/* ConfigMaps and Secrets: their keys become names of files. */
+static void validate_data(struct status **list, const struct tree *obj, struct arena *a)
+{
+    static const char *const members[] = { "data", "binaryData" };
+    size_t bytes = 0;
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        TREE_EACH (tree_get(obj, str_from(members[i])), entry) {
+            struct str field = arena_printf(a, "%s[" STR_FMT "]", members[i], STR_ARG(entry->key));
+            struct str why = data_key_problem(a, entry->key);
+            if (why.n == 0 && i == 0 && tree_get(tree_get(obj, STR("binaryData")), entry->key)) {
+                why = STR("duplicate of key present in binaryData");
+            }
+            if (why.n > 0) {
+                cause_add(list, a, CAUSE_INVALID, field,
+                          arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
+                                       STR_ARG(entry->key), STR_ARG(why)));
+            }
+            bool base64 = i == 1 || str_eq(tree_text_at(obj, "kind"), STR("Secret"));
+            bytes += base64 ? tree_text(entry).n / 4 * 3 : tree_text(entry).n;
+        }
+    }
+    if (bytes > DATA_BYTES_MAX) {
+        bool secret = str_eq(tree_text_at(obj, "kind"), STR("Secret"));
+        cause_add(list, a, CAUSE_TOO_LONG, secret ? STR("data") : STR("[]"),
+                  arena_printf(a, "Too long: may not be more than %u bytes", DATA_BYTES_MAX));
+    }
+}
+
+/* What is marked as immutable stays as it is, the mark included. */
+static void validate_data_update(struct status **list, const struct tree *old,
+                                 const struct tree *obj, struct arena *a)
+{
+    static const char *const members[] = { "data", "binaryData" };
+    const char *why = "Forbidden: field is immutable when `immutable` is set";
+    if (!tree_truth(tree_get(old, STR("immutable")), false)) {
+        return;
+    }
+    if (!tree_truth(tree_get(obj, STR("immutable")), false)) {
+        cause_add(list, a, CAUSE_FORBIDDEN, STR("immutable"), str_from(why));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        const struct tree *before = tree_get(old, str_from(members[i]));
+        const struct tree *after = tree_get(obj, str_from(members[i]));
+        bool same = before == NULL || after == NULL ? before == after : tree_eq(before, after);
+        if (!same) {
+            cause_add(list, a, CAUSE_FORBIDDEN, str_from(members[i]), str_from(why));
+        }
+    }
+}
 
 static void validate_priority_class(struct status **list, const struct tree *obj, struct arena *a)
 {
@@ -265,6 +349,8 @@ static void validate_kind(struct status **list, const struct kind *kind, const s
         validate_workload(list, obj, a);
     } else if (str_eq(kind->kind, STR("CustomResourceDefinition"))) {
         validate_crd(list, obj, a);
+    } else if (kind_holds_data(kind)) {
+        validate_data(list, obj, a);
     } else if (str_eq(kind->kind, STR("PriorityClass"))) {
         validate_priority_class(list, obj, a);
     } else if (kind_is_role_binding(kind)) {
@@ -384,6 +470,8 @@ void builtin_validate_update(struct status **list, const struct kind *kind, cons
         validate_pod_update(list, old, obj, a);
     } else if (kind_is_workload(kind)) {
         validate_immutable(list, old, obj, "spec.selector", a);
+    } else if (kind_holds_data(kind)) {
+        validate_data_update(list, old, obj, a);
     } else if (kind_is_role_binding(kind)) {
         validate_role_binding_update(list, old, obj, a);
     }

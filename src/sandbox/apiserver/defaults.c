@@ -1,5 +1,7 @@
 #include "sandbox/apiserver/defaults.h"
 
+#include "base/base64.h"
+
 /* A default as a row: which kind, where, and the JSON that stands there when nothing does. A path
  * below a member that is absent is only made when it ends in '!' in front of the JSON. */
 struct defaults_row {
@@ -192,6 +194,16 @@ static void defaults_conditions(struct tree *t, const char *const *times, size_t
     }
 }
 
+/* stringData is only ever written: its entries become, and replace, entries of data. */
+static void defaults_secret(struct tree *t, struct arena *a)
+{
+    TREE_EACH (tree_get(t, STR("stringData")), entry) {
+        struct tree *data = tree_make_at(a, t, "data");
+        tree_set(a, data, entry->key, tree_str(a, base64_encode(a, tree_text(entry))));
+    }
+    (void)tree_del(t, STR("stringData")); /* absent is as good */
+}
+
 void defaults_apply(const struct kind *kind, struct tree *t, struct arena *a)
 {
     static const char *const node_times[] = { "lastHeartbeatTime", "lastTransitionTime" };
@@ -217,6 +229,8 @@ void defaults_apply(const struct kind *kind, struct tree *t, struct arena *a)
     } else if (str_eq(kind->kind, STR("Pod"))) {
         defaults_pod_spec(tree_make_at(a, t, "spec"), a);
         defaults_conditions(t, pod_times, ARRAY_LEN(pod_times), a);
+    } else if (str_eq(kind->kind, STR("Secret"))) {
+        defaults_secret(t, a);
     } else if (str_eq(kind->kind, STR("Namespace"))) {
         tree_set(a, tree_make_at(a, t, "metadata.labels"), STR("kubernetes.io/metadata.name"),
                  tree_str(a, tree_text_at(t, "metadata.name")));
