@@ -413,7 +413,14 @@ static void http_on_accept_error(struct evconnlistener *listener, void *ctx)
     ASSERT(s != NULL);
     s->paused = true;
     http_listen_update(s);
-    loop_timer_set(&s->resume, loop_now(s->loop) + HTTP_ACCEPT_PAUSE);
+    /* Whoever would yield when all places are taken yields to the want of descriptors, too. */
+    usec_t now = loop_now(s->loop);
+    struct http_conn *conn = http_who_yields(s);
+    bool yields = conn != NULL && now - conn->since >= HTTP_YIELD_AGE;
+    if (yields) {
+        http_conn_drop(conn);
+    }
+    loop_timer_set(&s->resume, now + (yields ? HTTP_YIELD_AGE : HTTP_ACCEPT_PAUSE));
 }
 
 static void http_resume(void *ctx)

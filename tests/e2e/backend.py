@@ -158,8 +158,9 @@ class Sandbox(Backend):
 
     name = "sandbox"
 
-    def __init__(self, folder, nodes=None, flags=(), world=None):
+    def __init__(self, folder, nodes=None, flags=(), world=None, descriptors=None):
         super().__init__(folder)
+        self.descriptors = descriptors
         self.flags = [*(["--nodes", str(nodes)] if nodes is not None else []), *flags]
         if world:
             path = os.path.join(self.folder, "world.yaml")
@@ -171,7 +172,7 @@ class Sandbox(Backend):
     def start(self):
         self.process = Process(
             [drydock(), "sandbox", "--listen", "127.0.0.1:0", "--write-kubeconfig",
-             self.kubeconfig, *self.flags], self.folder, "sandbox")
+             self.kubeconfig, *self.flags], self.folder, "sandbox", descriptors=self.descriptors)
 
         def ready():
             if not self.process.alive():

@@ -54,10 +54,12 @@ def fetch(port, path, method="GET", timeout=30, headers=None):
 
 
 class Process:
-    """A child whose two outputs go to files; used as a context manager."""
+    """A child whose two outputs go to files; used as a context manager. It may open so many descriptors; None: as many as the test."""
 
-    def __init__(self, arguments, folder, name, env=None, cwd=None):
+    def __init__(self, arguments, folder, name, env=None, cwd=None, descriptors=None):
         os.makedirs(folder, exist_ok=True)
+        if descriptors is not None:
+            arguments = ["/bin/sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *arguments]
         self.name = name
         self.out_path = os.path.join(folder, name + ".out")
         self.err_path = os.path.join(folder, name + ".err")
@@ -129,7 +131,7 @@ class Service(Process):
     command = None
     always = ()
 
-    def __init__(self, kubeconfig, folder, name=None, flags=(), env=None):
+    def __init__(self, kubeconfig, folder, name=None, flags=(), env=None, descriptors=None):
         self.ports = (Port(), Port())
         self.metrics_port, self.health_port = (port.number for port in self.ports)
         arguments = [drydock(), self.command]
@@ -138,7 +140,7 @@ class Service(Process):
         arguments += ["--metrics-addr", f"127.0.0.1:{self.metrics_port}",
                       "--health-addr", f"127.0.0.1:{self.health_port}", *self.always, *flags]
         self.stopped = False
-        super().__init__(arguments, folder, name or self.command, env)
+        super().__init__(arguments, folder, name or self.command, env, descriptors=descriptors)
 
     def __exit__(self, kind, *_):
         # It must be able to end in order after whatever the test did to it.

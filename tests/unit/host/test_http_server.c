@@ -570,6 +570,29 @@ TEST(http_waits_with_accepting_when_descriptors_run_out)
     http_server_free(other);
 }
 
+TEST(http_drops_silent_connections_when_descriptors_run_out)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_server_config){ .line_time_max = PATIENCE });
+    struct client silent[10];
+    for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
+        silent[i] = client_open(&b);
+    }
+    CLEANUP(client_done)
+    struct client probe = client_open(&b);
+    client_send(&probe, STR("GET /healthz HTTP/1.1\r\n\r\n"));
+    int next = dup(STDIN_FILENO);
+    CHECK(next >= 0);
+    CHECK_EQ(close(next), 0);
+    struct rlimit before = descriptors_limit((rlim_t)next + 2);
+    UNTIL(&b, &probe, GOT(&probe, "GET /healthz"));
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (size_t i = 0; i < ARRAY_LEN(silent); i++) {
+        client_done(&silent[i]);
+    }
+}
+
 TEST(http_leaves_descriptors_for_others)
 {
     struct rlimit before = descriptors_limit(64);
