@@ -6,6 +6,7 @@
 #include "host/transport.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -199,9 +200,21 @@ static void daemon_raise_file_limit(void)
     }
 }
 
+void daemon_hide_memory(void)
+{
+    const struct rlimit none = { 0 };
+    int r = setrlimit(RLIMIT_CORE, &none); /* also for children, such as credential plugins */
+    ASSERT(r == 0);
+    r = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    ASSERT(r == 0);
+}
+
 int daemon_connect_cluster(struct daemon *p, struct str name, bool elect, struct err *err)
 {
     struct str namespace = STR_NONE;
+    if (!p->flags->allow_core_dumps) {
+        daemon_hide_memory();
+    }
     daemon_raise_file_limit();
     int r = daemon_init_log(p, name, err);
     r = r < 0 ? r : daemon_open_cluster(p, err);

@@ -23,6 +23,7 @@ struct daemon_flags {
     struct str kubecontext;
     struct str kubeconfig;
     struct str lease_namespace;
+    bool allow_core_dumps;
     struct str log_format;
     bool zap_devel;
     struct str zap_encoder;
@@ -45,7 +46,9 @@ struct daemon_flags {
     { "kubeconfig", OPTION_FILE, OPTION(type, daemon.kubeconfig), "FILE", "", NULL,               \
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },     \
     { "lease-namespace", OPTION_TEXT, OPTION(type, daemon.lease_namespace), "NAME", "", NULL,     \
-      "where the leader's Lease is; in a pod, its own namespace", .also = "n" }
+      "where the leader's Lease is; in a pod, its own namespace", .also = "n" },                    \
+    { "allow-core-dumps", OPTION_BOOL, OPTION(type, daemon.allow_core_dumps), NULL, "false", NULL, \
+      "let debuggers and core files show the memory, and the keys in it" }
 
 #define DAEMON_LOG_OPTIONS(type)                                                                  \
     { "log-format", OPTION_CHOICE, OPTION(type, daemon.log_format), "FORMAT", "", "text|json",    \
@@ -112,6 +115,10 @@ void daemon_quit_when_idle(struct daemon *p);
 
 void daemon_close_servers(struct daemon *p); /* open requests get no answer */
 void daemon_done(struct daemon *p);
+
+/* From now on the process leaves no core file, and nobody without CAP_SYS_PTRACE reads its memory:
+ * tokens and keys are in it. */
+void daemon_hide_memory(void);
 
 /* What --zap-log-level and --zap-devel say. */
 NODISCARD

@@ -167,3 +167,23 @@ def test_requests_that_do_not_end_take_little(fleet):
                 connect(fleet.metrics_port, request)
         assert fleet.get("/metrics")[0] == 200
         assert fleet.usage()[2] < MEMORY_MAX
+
+
+# Keys in memory
+
+
+def core_limit(process):
+    with open(f"/proc/{process.pid}/limits", encoding="ascii") as f:
+        return next(line.split()[4:6] for line in f if line.startswith("Max core file size"))
+
+
+@pytest.mark.parametrize("kind", (Controller, Bridge), ids=("controller", "bridge"))
+def test_a_daemon_leaves_no_core_file_unless_told_to(tmp_path, kind):
+    flags = ["--enable-leader-election=false"]
+    with Sandbox(tmp_path / "sandbox", nodes=1) as sandbox:
+        with kind(sandbox.kubeconfig, tmp_path, flags=flags) as daemon:
+            wait_for(lambda: daemon.health("/healthz")[0] == 200, "it runs")
+            assert core_limit(daemon) == ["0", "0"]
+        with kind(sandbox.kubeconfig, tmp_path, flags=[*flags, "--allow-core-dumps"]) as daemon:
+            wait_for(lambda: daemon.health("/healthz")[0] == 200, "it runs")
+            assert core_limit(daemon) == core_limit(sandbox.process)

@@ -1,5 +1,10 @@
 #include "cmd/daemon.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tests/check.h"
 
 TEST(daemon_log_level_is_what_zap_would_take)
@@ -54,4 +59,21 @@ TEST(daemon_serves_no_metrics_when_their_address_is_off)
         const struct daemon p = { .flags = &flags };
         CHECK_EQ(daemon_serves_web(&p), cases[i].serves);
     }
+}
+
+/* In a child: a process cannot take it back, and the leak check reads its own memory. */
+TEST(daemon_hides_its_memory_from_debuggers_and_core_files)
+{
+    CHECK_EQ(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit core = { .rlim_cur = 1, .rlim_max = 1 };
+        daemon_hide_memory();
+        bool good = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 && getrlimit(RLIMIT_CORE, &core) == 0 &&
+                    core.rlim_cur == 0 && core.rlim_max == 0;
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
