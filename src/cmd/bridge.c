@@ -36,7 +36,7 @@ struct bridge_flags {
 static const struct option bridge_options[] = {
     { "metrics-addr", OPTION_TEXT, OPTION(struct bridge_flags, daemon.metrics_addr), "ADDRESS",
       ":8080", NULL, "where metrics and JSON are served; 0 disables it" },
-    DAEMON_HEALTH_OPTION(struct bridge_flags),
+    DAEMON_SERVER_OPTIONS(struct bridge_flags),
     { "enable-leader-election", OPTION_BOOL, OPTION(struct bridge_flags, elect), NULL, "true", NULL,
       "act only while holding the Lease; false: it acts from the start, alone" },
     DAEMON_CLUSTER_OPTIONS(struct bridge_flags),
@@ -165,7 +165,11 @@ static int bridge_app_check(struct bridge_app *app, struct err *err)
 {
     const struct bridge_flags *flags = app->flags;
     enum log_level ignored;
+    struct allowed_hosts hosts;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
     int r = shard_parse(flags->shard, &app->shard, err);
+    r = r < 0 ? r : allowed_hosts_parse(flags->daemon.allowed_hosts, &tmp, &hosts, err);
     if (r < 0) {
         return r;
     }

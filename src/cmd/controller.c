@@ -38,7 +38,7 @@ static const struct option controller_options[] = {
       "profiles and their plugins; read again when it changes (config/maintenance.yaml)" },
     { "metrics-addr", OPTION_TEXT, OPTION(struct controller_flags, daemon.metrics_addr), "ADDRESS",
       ":8080", NULL, "where metrics, dashboard and JSON are served; 0 disables it" },
-    DAEMON_HEALTH_OPTION(struct controller_flags),
+    DAEMON_SERVER_OPTIONS(struct controller_flags),
     { "pprof-addr", OPTION_TEXT, OPTION(struct controller_flags, pprof_addr), "ADDRESS", "", NULL,
       "accepted and ignored: there is no Go runtime to profile" },
     { "metrics-timeout", OPTION_DURATION, OPTION(struct controller_flags, metrics_timeout),

@@ -86,15 +86,21 @@ static int daemon_init_log(struct daemon *p, struct str name, struct err *err)
 
 /* ── who and where ─────────────────────────────────────────────────────────────────────────── */
 
-static struct str daemon_identity(struct daemon *p)
+static struct str daemon_hostname(struct daemon *p)
 {
     char host[HOSTNAME_BYTES_MAX] = { 0 };
     if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') {
         (void)snprintf(host, sizeof(host), "unknown");
     }
+    return arena_str(p->memory, str_from(host));
+}
+
+static struct str daemon_identity(struct daemon *p)
+{
     uint64_t high = (loop_random(p->loop) & ~0xf000ULL) | 0x4000ULL;
     uint64_t low = (loop_random(p->loop) >> 2) | (1ULL << 63);
-    return arena_printf(p->memory, "%s_%08x-%04x-%04x-%04x-%012llx", host, (unsigned)(high >> 32),
+    return arena_printf(p->memory, STR_FMT "_%08x-%04x-%04x-%04x-%012llx",
+                        STR_ARG(daemon_hostname(p)), (unsigned)(high >> 32),
                         (unsigned)(high >> 16) & 0xffff, (unsigned)high & 0xffff,
                         (unsigned)(low >> 48), (unsigned long long)(low & 0xffffffffffffULL));
 }
@@ -245,16 +251,43 @@ bool daemon_serves_web(const struct daemon *p)
     return !address_is_off(p->flags->metrics_addr);
 }
 
+static void daemon_handle_web(void *ctx, struct inbound_exchange *x,
+                              const struct inbound_request *req)
+{
+    const struct daemon *p = ctx;
+    if (allowed_hosts_check(&p->hosts, x, req)) {
+        p->web_handler(p->web_ctx, x, req);
+    }
+}
+
+static int daemon_read_allowed_hosts(struct daemon *p, struct err *err)
+{
+    struct err ignored = { 0 };
+    struct str namespace;
+    if (file_read(NAMESPACE_FILE, CREDENTIAL_FILE_BYTES_MAX, p->memory, &namespace, &ignored) ==
+        0) { /* otherwise this is no pod */
+        p->hosts.namespace = str_trim(namespace);
+    }
+    p->hosts.machine = daemon_hostname(p);
+    return allowed_hosts_parse(p->flags->allowed_hosts, p->memory, &p->hosts, err);
+}
+
 int daemon_serve_web(struct daemon *p, inbound_handler handler, void *ctx, const char *what,
                      struct err *err)
 {
     if (!daemon_serves_web(p)) {
         return 0;
     }
+    int r = daemon_read_allowed_hosts(p, err);
+    if (r < 0) {
+        return r;
+    }
+    p->web_handler = handler;
+    p->web_ctx = ctx;
     const struct http_server_config config = { .listen = p->flags->metrics_addr,
                                                .body_bytes_max = DAEMON_BODY_BYTES_MAX,
                                                .gzip = true };
-    p->web_server = http_server_new(p->loop, &config, handler, ctx, err);
+    p->web_server = http_server_new(p->loop, &config, daemon_handle_web, p, err);
     if (p->web_server == NULL) {
         return err_wrap(err, "--metrics-addr");
     }

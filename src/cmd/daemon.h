@@ -15,6 +15,7 @@
 #include "host/cluster_access.h"
 #include "host/http_server.h"
 #include "port/api.h"
+#include "web/allowed_hosts.h"
 #include "web/health.h"
 
 struct daemon_flags {
@@ -23,6 +24,7 @@ struct daemon_flags {
     struct str kubecontext;
     struct str kubeconfig;
     struct str lease_namespace;
+    struct str allowed_hosts;
     bool allow_core_dumps;
     struct str log_format;
     bool zap_devel;
@@ -35,9 +37,11 @@ struct daemon_flags {
 
 /* Rows for the option table of a command whose flags have a struct daemon_flags `daemon`. */
 /* clang-format off */
-#define DAEMON_HEALTH_OPTION(type)                                                                \
+#define DAEMON_SERVER_OPTIONS(type)                                                               \
     { "health-addr", OPTION_TEXT, OPTION(type, daemon.health_addr), "ADDRESS", ":8081", NULL,     \
-      "where /healthz and /readyz are served; 0 disables it" }
+      "where /healthz and /readyz are served; 0 disables it" },                                   \
+    { "allowed-hosts", OPTION_TEXT, OPTION(type, daemon.allowed_hosts), "NAMES", "", NULL,        \
+      "more names by which browsers may reach --metrics-addr, by commas; *: any" }
 
 #define DAEMON_CLUSTER_OPTIONS(type)                                                              \
     { "kubecontext", OPTION_TEXT, OPTION(type, daemon.kubecontext), "NAME", "", NULL,             \
@@ -78,6 +82,9 @@ struct daemon {
     struct metrics metrics;
     struct str namespace; /* of the Lease; empty without an election */
     struct str identity;  /* "<hostname>_<uuid>" */
+    struct allowed_hosts hosts;
+    inbound_handler web_handler;
+    void *web_ctx;
     struct http_server *web_server;
     struct http_server *health_server;
     struct metric_series *cpu;

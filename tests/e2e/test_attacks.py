@@ -187,3 +187,25 @@ def test_a_daemon_leaves_no_core_file_unless_told_to(tmp_path, kind):
         with kind(sandbox.kubeconfig, tmp_path, flags=[*flags, "--allow-core-dumps"]) as daemon:
             wait_for(lambda: daemon.health("/healthz")[0] == 200, "it runs")
             assert core_limit(daemon) == core_limit(sandbox.process)
+
+
+# A page whose name points here
+
+
+def test_a_name_of_somebody_else_is_not_answered(fleet, tmp_path):
+    def ask(daemon, host, **headers):
+        return daemon.get("/api/v1/status", headers={"Host": host, **headers})
+
+    for host in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example"):
+        status, _, text = ask(fleet, host)
+        assert status == 421 and f"--allowed-hosts={host.partition(':')[0]} " in text
+    for host in ("10.1.2.3:8080", "[::1]:8080", "localhost:9090", "drydock", "drydock.kube-system.svc", "drydock.x.svc.cluster.local:80"):
+        assert ask(fleet, host)[0] == 200, host
+    assert ask(fleet, "api.example.com:6443", **{"Sec-Drydock-Client": "1"})[0] == 200, "the client, through the API server"
+    assert fetch(fleet.health_port, "/readyz", headers={"Host": "evil.example"})[0] == 200
+    with Sandbox(tmp_path / "sandbox", nodes=1) as sandbox:
+        for kind in (Controller, Bridge):
+            with kind(sandbox.kubeconfig, tmp_path, flags=["--enable-leader-election=false", "--allowed-hosts", "a.example,*.b.example"]) as daemon:
+                wait_for(lambda: daemon.health("/healthz")[0] == 200, "it runs")
+                answers = [daemon.get("/metrics", headers={"Host": host})[0] for host in ("a.example", "x.b.example", "b.example")]
+                assert answers == [200, 200, 421]

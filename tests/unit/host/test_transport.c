@@ -171,6 +171,7 @@ static void describe(void *ctx, struct byte_server_conn *conn,
     struct str accept = str_eq(request->path, STR("/p")) ? API_METADATA : API_JSON;
     CHECK_STR(byte_server_request_header(request, STR("Accept")), accept);
     CHECK_STR(byte_server_request_header(request, STR("User-Agent")), "drydock/" DRYDOCK_VERSION);
+    CHECK_STR(byte_server_request_header(request, STR("Sec-Drydock-Client")), "1");
     CHECK(byte_server_request_header(request, STR("Expect")).p == NULL);
     CHECK(byte_server_request_header(request, STR("Accept-Encoding")).p == NULL);
     CHECK(byte_server_request_header(request, STR("Cookie")).p == NULL);
