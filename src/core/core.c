@@ -68,6 +68,11 @@ bool core_ready(const struct core *c, struct str *ret_why)
     return false;
 }
 
+struct str core_pause_text(const struct core *c, struct arena *out)
+{
+    return client_pause_text(&c->client, c->config.server, out);
+}
+
 void core_relist(struct core *c)
 {
     c->nodes_fresh = false;
@@ -244,6 +249,9 @@ static void core_on_reply(void *ctx, enum api_verb verb, int status)
 static void core_collect(void *ctx)
 {
     struct core *c = ctx;
+    struct client_pause pause;
+    bool paused = client_pause(&c->client, &pause);
+    core_metrics_pause(&c->metrics, paused ? &pause : NULL);
     metric_set(c->metrics.lists, (double)c->nodes.reflector.lists);
     core_metrics_drains(&c->metrics, c->drains);
 }

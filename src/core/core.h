@@ -139,6 +139,9 @@ struct str core_leader(const struct core *c);
  * `*ret_why` says what is missing, and lives until the loop runs. */
 bool core_ready(const struct core *c, struct str *ret_why);
 
+/* Why no requests are sent now: who said so, since when and until when. Empty = they are sent. */
+struct str core_pause_text(const struct core *c, struct arena *out);
+
 /* The part reads these annotations of Nodes from now on. With `relist` the Nodes that are known
  * already are read again before anything is decided. */
 void core_keep_annotations(struct core *c, struct core_part *part, const struct str *keys,

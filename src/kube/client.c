@@ -1,6 +1,7 @@
 #include "kube/client.h"
 
 #include "base/percent.h"
+#include "base/timestamp.h"
 #include "format/json.h"
 
 void client_init(struct client *c, struct loop *loop, struct api *api)
@@ -20,6 +21,44 @@ usec_t client_open_at(const struct client *c)
     return c->gate.until;
 }
 
+bool client_pause(const struct client *c, struct client_pause *ret)
+{
+    usec_t now = loop_now(c->loop);
+    *ret = (struct client_pause){ 0 };
+    if (client_open(c)) {
+        return false;
+    }
+    *ret = (struct client_pause){
+        .since = server_clock_wall(&c->clock) - (now - c->gate.since),
+        .until = server_clock_wall(&c->clock) + (c->gate.until - now),
+        .status = c->gate.status,
+        .asked = c->gate.asked,
+    };
+    return true;
+}
+
+struct str client_pause_text(const struct client *c, struct str server, struct arena *out)
+{
+    struct client_pause pause;
+    char since[TIMESTAMP_TEXT_MAX];
+    char until[TIMESTAMP_TEXT_MAX];
+    if (!client_pause(c, &pause)) {
+        return STR_NONE;
+    }
+    struct str why =
+        pause.status == 0 ? STR("did not answer") : arena_printf(out, "answered %d", pause.status);
+    if (pause.asked > 0) {
+        why = arena_printf(out, STR_FMT " with Retry-After (%lld s are waited)", STR_ARG(why),
+                           (long long)(pause.asked / SECONDS(1)));
+    }
+    return arena_printf(out,
+                        "no requests to the API server since " STR_FMT " and until " STR_FMT
+                        ": %s" STR_FMT " " STR_FMT,
+                        STR_ARG(timestamp_print_seconds(pause.since, since)),
+                        STR_ARG(timestamp_print_seconds(pause.until, until)),
+                        server.n > 0 ? "" : "it", STR_ARG(server), STR_ARG(why));
+}
+
 void client_note_as(struct client *c, enum api_verb verb, const struct api_reply *reply,
                     enum retry_verdict verdict)
 {
@@ -27,7 +66,7 @@ void client_note_as(struct client *c, enum api_verb verb, const struct api_reply
         c->on_reply(c->ctx, verb, reply->status);
     }
     server_clock_note(&c->clock, reply->date, reply->took);
-    retry_gate_note(&c->gate, verdict, reply->retry_after, loop_now(c->loop), loop_random(c->loop));
+    retry_gate_note(&c->gate, verdict, reply, loop_now(c->loop), loop_random(c->loop));
 }
 
 enum retry_verdict client_note(struct client *c, enum api_verb verb, const struct api_reply *reply)
@@ -44,6 +83,7 @@ enum retry_verdict client_note_watch(struct client *c, const struct api_watch_ev
         .status = event->kind == API_WATCH_OPEN ? 200
                   : event->err != NULL          ? 0
                                                 : event->status,
+        .body = event->kind == API_WATCH_END ? event->line : STR_NONE,
         .retry_after = event->retry_after,
         .err = event->err,
     };

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/ratelimit.h"
 #include "kube/server_clock.h"
@@ -35,6 +36,18 @@ void client_init(struct client *c, struct loop *loop, struct api *api);
 
 bool client_open(const struct client *c);
 usec_t client_open_at(const struct client *c);
+
+/* Why nothing is sent now. */
+struct client_pause {
+    usec_t since; /* both by the server's wall clock */
+    usec_t until;
+    int status;   /* of the answer that said so; 0 = there was none */
+    usec_t asked; /* by its Retry-After, as far as it is obeyed; 0 = it had none */
+};
+/* False: requests are sent. */
+bool client_pause(const struct client *c, struct client_pause *ret);
+/* The same in words; empty = requests are sent. `server`: its host and port, or empty. */
+struct str client_pause_text(const struct client *c, struct str server, struct arena *out);
 
 enum retry_verdict client_note(struct client *c, enum api_verb verb, const struct api_reply *reply);
 /* The same for an answer of which the caller knows better what it means: a 429 that a disruption

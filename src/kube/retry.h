@@ -3,7 +3,8 @@
  * wait before asking again.
  *
  * Pure: time and randomness are passed in. The gate is shared by all that speak to one server, so a
- * 429 for one request quiets all of them.
+ * 429 for one request quiets all of them; unless the answer is a Status whose details name an
+ * object, which then is alone in having to wait.
  */
 #pragma once
 
@@ -20,6 +21,8 @@ enum retry_verdict {
 };
 
 enum retry_verdict retry_judge(const struct api_reply *reply);
+/* How long the answer asks to wait, as far as it is obeyed; 0 = it does not ask. */
+usec_t retry_after(const struct api_reply *reply);
 
 /* Waits grow from `base` by doubling up to `max`, each drawn from its upper half, so that clients
  * which failed together do not come back together. */
@@ -35,11 +38,15 @@ void backoff_reset(struct backoff *b);
 struct retry_gate {
     usec_t until; /* monotonic; closed before it */
     struct backoff backoff;
+    /* Of the answer that closed it last: */
+    usec_t since; /* monotonic: when it was closed, by this one or by those before it */
+    int status;   /* HTTP status; 0 = there was no answer */
+    usec_t asked; /* what the answer asked for, as it is obeyed; 0 = nothing */
 };
 
 void retry_gate_init(struct retry_gate *g);
 bool retry_gate_open(const struct retry_gate *g, usec_t now);
 /* Learns from an answer: RETRY_QUIET closes it, for as long as the server said or by back-off; any
- * answer from a server that serves opens it. */
-void retry_gate_note(struct retry_gate *g, enum retry_verdict verdict, usec_t retry_after,
-                     usec_t now, uint64_t random);
+ * answer from a server that serves resets the back-off. */
+void retry_gate_note(struct retry_gate *g, enum retry_verdict verdict,
+                     const struct api_reply *reply, usec_t now, uint64_t random);

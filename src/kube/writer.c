@@ -122,6 +122,7 @@ enum retry_verdict writer_on_verdict(struct writer *w, enum retry_verdict verdic
         writer_wait(w, verdict == RETRY_ABSENT    ? &w->rules->absent
                        : verdict == RETRY_REFUSED ? &w->rules->refused
                                                   : &w->rules->failed);
+        w->retry_at = MAX(w->retry_at, loop_now(w->client->loop) + retry_after(reply));
     } else if (w->verb != API_GET) {
         w->retry_at = 0;
         backoff_reset(&w->backoff); /* a read proves nothing about writes */

@@ -8,7 +8,8 @@
  *     decided on, until the watch brings a newer one or the wait is over; then the object is read.
  *     So it is if the object is gone (404), which may come back;
  *   - refused (403, 422): the same request would fail again, so the wait is long;
- *   - anything else: the write may have been done all the same, so the object is read after a wait.
+ *   - anything else: the write may have been done all the same, so the object is read after a wait;
+ *   - if the answer has a Retry-After, the wait is at least that long.
  * How long the waits are is up to the keeper (struct writer_rules), and so is what is sent next: a
  * writer repeats nothing by itself.
  */

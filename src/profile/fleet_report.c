@@ -122,6 +122,9 @@ void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w
     jw_pair(w, "title", s->title);
     jw_pair(w, "leader", s->leader);
     jw_pair(w, "why", s->why);
+    if (s->pause.n > 0) {
+        jw_pair(w, "pause", s->pause);
+    }
     jw_key(w, STR("config"));
     jw_obj(w);
     jw_pair(w, "file", s->config_file);

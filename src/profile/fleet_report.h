@@ -30,6 +30,7 @@ struct fleet_report {
     struct str title;  /* the cluster's name or address */
     struct str leader; /* empty = nobody leads */
     struct str why;    /* why the controller is not ready; empty = it is */
+    struct str pause;  /* why it sends no requests now; empty = it does */
     struct str config_file;
     struct str config_error; /* empty = the file is good */
     usec_t config_loaded;    /* 0 = unknown */

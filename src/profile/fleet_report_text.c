@@ -148,6 +148,7 @@ void fleet_report_print_text(const struct fleet_report *r, enum report_format fo
     page_line(&s, page_heading(&s));
     page_field(&s, "leader", r->leader.n > 0 ? r->leader : STR("nobody leads"));
     page_field(&s, "unready", r->why);
+    page_field(&s, "paused", r->pause);
     if (r->config_error.n > 0) {
         page_field(&s, "config", STR("the last good one stays in force"));
         page_field(&s, "", r->config_error);

@@ -10,12 +10,21 @@
 
 static bool controller_source_ready(void *ctx, struct str *ret_why)
 {
-    const struct controller_source *s = ctx;
+    struct controller_source *s = ctx;
     if (s->controller == NULL) {
         *ret_why = STR("no controller runs");
         return false;
     }
-    return core_ready(controller_core(s->controller), ret_why);
+    const struct core *core = controller_core(s->controller);
+    bool ready = core_ready(core, ret_why);
+    arena_reset(&s->pause);
+    struct str pause = core_pause_text(core, &s->pause);
+    if (pause.n > 0) {
+        *ret_why = ready ? pause
+                         : arena_printf(&s->pause, STR_FMT "; " STR_FMT, STR_ARG(*ret_why),
+                                        STR_ARG(pause));
+    }
+    return ready;
 }
 
 static void controller_source_config_status(struct controller_source *s, struct web_status *ret)
@@ -48,6 +57,7 @@ static void controller_source_status(void *ctx, struct web_status *ret)
         status.writes = stats.patches;
         status.leading = core_leads(controller_core(s->controller));
         status.leader = core_leader(controller_core(s->controller));
+        status.pause = core_pause_text(controller_core(s->controller), &s->pause);
         controller_source_config_status(s, &status);
     }
     *ret = status;
@@ -257,5 +267,6 @@ void controller_source_init(struct controller_source *s, struct controller *cont
 void controller_source_done(struct controller_source *s)
 {
     arena_done(&s->names);
+    arena_done(&s->pause);
     arena_done(&s->tmp);
 }

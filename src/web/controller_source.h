@@ -19,6 +19,7 @@ struct controller_source {
     struct health health;             /* for health_handle */
     struct arena tmp;                 /* of one node's labels */
     struct arena names;               /* of the profiles that are configured */
+    struct arena pause;               /* of what readiness says last */
 };
 
 void controller_source_init(struct controller_source *s, struct controller *controller);

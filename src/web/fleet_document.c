@@ -96,6 +96,7 @@ static void fleet_document_begin(struct fleet_document *s)
             .title = arena_str(&s->memory, status.title),
             .leader = arena_str(&s->memory, status.leader),
             .why = status.ready ? STR_NONE : arena_str(&s->memory, status.why),
+            .pause = arena_str(&s->memory, status.pause),
             .config_file = arena_str(&s->memory, status.config_file),
             .config_error = arena_str(&s->memory, status.config_error),
             .config_loaded = status.config_loaded,

@@ -39,8 +39,8 @@ void health_handle(void *ctx, struct inbound_exchange *x, const struct inbound_r
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (good) {
-        buf_printf(&out, "[+]" STR_FMT " ok\n" STR_FMT " check passed\n", STR_ARG(name),
-                   STR_ARG(name));
+        buf_printf(&out, "[+]" STR_FMT " ok%s" STR_FMT "\n" STR_FMT " check passed\n",
+                   STR_ARG(name), why.n > 0 ? ": " : "", STR_ARG(why), STR_ARG(name));
     } else {
         buf_printf(&out, "[-]" STR_FMT " failed: " STR_FMT "\n" STR_FMT " check failed\n",
                    STR_ARG(name), STR_ARG(why), STR_ARG(name));

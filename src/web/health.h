@@ -11,7 +11,8 @@
 
 struct health {
     void *ctx;
-    /* NULL = always ready. `*ret_why` lives until the next call. */
+    /* NULL = always ready. `*ret_why` lives until the next call: why it is not, or what there is to
+     * say although it is, which ?verbose shows. */
     bool (*ready)(void *ctx, struct str *ret_why);
 };
 

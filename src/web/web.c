@@ -104,6 +104,9 @@ static void web_status_json(struct web *web, struct json_writer *w)
     jw_pair_bool(w, "leading", s.leading);
     jw_pair_bool(w, "ready", s.ready);
     jw_pair(w, "why", s.ready ? STR_NONE : s.why);
+    if (s.pause.n > 0) {
+        jw_pair(w, "pause", s.pause);
+    }
     jw_pair_i64(w, "writes", (int64_t)s.writes);
     jw_key(w, STR("config"));
     jw_obj(w);

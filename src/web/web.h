@@ -64,8 +64,9 @@ struct web_status {
     struct str leader;   /* who leads, as far as this replica knows; empty = nobody or unknown */
     bool leading;        /* this replica does */
     bool ready;
-    struct str why;  /* not ready because of this */
-    uint64_t writes; /* patches sent since the start */
+    struct str why;   /* not ready because of this */
+    struct str pause; /* why no requests are sent now; empty = they are sent */
+    uint64_t writes;  /* patches sent since the start */
     struct str config_file;
     struct str config_error;    /* why the file is not in force; empty = it is */
     usec_t config_loaded;       /* wall time; 0 = unknown */

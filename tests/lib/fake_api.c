@@ -121,6 +121,11 @@ void fake_call_reply(struct fake_api *f, struct fake_call *call, int status, str
     fake_call_finish(f, call, &(struct api_reply){ .status = status, .body = body });
 }
 
+void fake_call_reply_with(struct fake_api *f, struct fake_call *call, const struct api_reply *reply)
+{
+    fake_call_finish(f, call, reply);
+}
+
 void fake_call_reply_after(struct fake_api *f, struct fake_call *call, int status,
                            usec_t retry_after)
 {

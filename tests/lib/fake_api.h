@@ -53,6 +53,8 @@ struct fake_call *fake_call_first(struct fake_api *f);
 struct fake_watch *fake_watch_first(struct fake_api *f);
 
 void fake_call_reply(struct fake_api *f, struct fake_call *call, int status, struct str body);
+void fake_call_reply_with(struct fake_api *f, struct fake_call *call,
+                          const struct api_reply *reply);
 void fake_call_reply_after(struct fake_api *f, struct fake_call *call, int status,
                            usec_t retry_after);
 void fake_call_fail(struct fake_api *f, struct fake_call *call, enum err_code code);

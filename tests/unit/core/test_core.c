@@ -5,6 +5,7 @@
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "web/metrics_text.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
@@ -99,7 +100,7 @@ static void fixture_send(struct fixture *f, const char *method, const char *path
     CHECK(reply.status < 300);
 }
 
-static void fixture_begin(struct fixture *f)
+static void fixture_begin_with(struct fixture *f, struct metrics *metrics)
 {
     *f = (struct fixture){ .time = virtual_loop_new(1, WALL), .a.ready = true, .b.ready = true };
     struct loop *loop = virtual_loop_root(f->time);
@@ -108,6 +109,8 @@ static void fixture_begin(struct fixture *f)
     fixture_send(f, "POST", "/api/v1/nodes", STR("{\"metadata\":{\"name\":\"n1\"}}"), false);
     f->core = core_new(&(struct core_config){ .loop = loop,
                                               .api = f->api,
+                                              .metrics = metrics,
+                                              .server = STR("api:6443"),
                                               .identity = STR("a_1"),
                                               .elect = true,
                                               .use_limits = true,
@@ -116,6 +119,11 @@ static void fixture_begin(struct fixture *f)
                                               .ctx = f });
     core_join(f->core, &f->a.part, &counting_ops);
     core_join(f->core, &f->b.part, &counting_ops);
+}
+
+static void fixture_begin(struct fixture *f)
+{
+    fixture_begin_with(f, NULL);
 }
 
 static void fixture_run(struct fixture *f, usec_t span)
@@ -134,6 +142,33 @@ static void fixture_end(struct fixture *f)
     arena_done(&f->memory);
     CHECK_EQ(virtual_loop_armed(f->time), 0);
     virtual_loop_free(f->time);
+}
+
+TEST(core_measures_the_pause_that_the_server_asked_for)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct metrics metrics;
+    struct fixture f;
+    metrics_init(&metrics);
+    fixture_begin_with(&f, &metrics);
+    core_start(f.core);
+    fixture_run(&f, SECONDS(10));
+    metrics_text_print(&metrics, &text);
+    CHECK(str_contains(buf_str(&text), STR("drydock_api_pause_until_timestamp_seconds{code=\"429\","
+                                           "host=\"api:6443\"} 0\n")));
+    (void)client_note(&f.core->client, API_GET,
+                      &(struct api_reply){ .status = 429, .retry_after = SECONDS(20) });
+    buf_reset(&text);
+    metrics_text_print(&metrics, &text);
+    CHECK(str_contains(buf_str(&text), STR("drydock_api_pause_since_timestamp_seconds{code=\"429\","
+                                           "host=\"api:6443\"} 17673230")));
+    CHECK(str_contains(buf_str(&text), STR("drydock_api_pause_until_timestamp_seconds{code=\"429\","
+                                           "host=\"api:6443\"} 17673230")));
+    CHECK(str_contains(buf_str(&text), STR("drydock_api_pause_since_timestamp_seconds{code=\"503\","
+                                           "host=\"api:6443\"} 0\n")));
+    fixture_end(&f);
+    metrics_done(&metrics);
 }
 
 TEST(core_tells_every_part_of_nodes_and_leadership)

@@ -172,6 +172,22 @@ TEST(writer_waits_longer_for_what_the_server_refuses)
     }
 }
 
+TEST(writer_obeys_retry_after_for_its_own_object_alone)
+{
+    struct keeper k;
+    keeper_begin(&k);
+    keeper_send(&k, API_PATCH);
+    fake_call_reply_with(
+        &k.api, fake_call_first(&k.api),
+        &(struct api_reply){ .status = 429,
+                             .body = STR("{\"kind\":\"Status\",\"details\":{\"name\":\"n1\"}}"),
+                             .retry_after = SECONDS(20) });
+    CHECK_EQ(k.verdict, RETRY_LATER);
+    CHECK_EQ(writer_ready_at(&k.writer, 5) - loop_now(k.loop), SECONDS(20));
+    CHECK(client_open(&k.client)); /* others go on */
+    keeper_end(&k);
+}
+
 TEST(writer_reads_before_it_writes_again_after_a_failure)
 {
     struct keeper k;

@@ -94,12 +94,14 @@ TEST(fleet_report_says_what_is_wrong_with_the_controller)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     struct fleet_report s = { .why = STR("nodes are not known yet"),
+                              .pause = STR("no requests until noon"),
                               .config_file = STR("a.yaml"),
                               .config_error = STR("a.yaml:3:1: found a tab") };
     fleet_report_print_text(&s, NODE_REPORT_TEXT, &out);
     CHECK_STR(buf_str(&out), "0 nodes: 0 operational, 0 waiting, 0 in maintenance\n"
                              "leader   nobody leads\n"
                              "unready  nodes are not known yet\n"
+                             "paused   no requests until noon\n"
                              "config   the last good one stays in force\n"
                              "         a.yaml:3:1: found a tab\n");
 }

@@ -78,6 +78,14 @@ TEST(controller_source_shows_what_the_controller_knows)
     CHECK_EQ(count.operational, 2);
     CHECK_STR(buf_str(&count.zones), "z1z2");
 
+    /* The server asks for a pause: it is ready, and says so. */
+    (void)client_note(&controller_core(c)->client, API_GET,
+                      &(struct api_reply){ .status = 429, .retry_after = SECONDS(20) });
+    CHECK(s.health.ready(s.health.ctx, &why));
+    CHECK(str_starts(why, STR("no requests to the API server since 2023-11-14T22:13:50Z and ")));
+    s.web.status(s.web.ctx, &status);
+    CHECK(str_ends(status.pause, STR(": it answered 429 with Retry-After (20 s are waited)")));
+
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct node_report report;

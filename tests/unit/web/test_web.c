@@ -800,6 +800,27 @@ static bool not_ready(void *ctx, struct str *ret_why)
     return false;
 }
 
+static bool ready_with_a_note(void *ctx, struct str *ret_why)
+{
+    *ret_why = str_from(ctx);
+    return true;
+}
+
+TEST(health_shows_what_there_is_to_say_although_it_is_ready)
+{
+    static char note[] = "the server asked for a pause";
+    struct health good = { .ready = ready_with_a_note, .ctx = note };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange y = { 0 };
+    send_request(health_handle, &good, &x, "GET", "/readyz");
+    CHECK_STR(buf_str(&x.body), "ok"); /* as probes know it */
+    send_request(health_handle, &good, &y, "GET", "/readyz?verbose");
+    CHECK_STR(buf_str(&y.body),
+              "[+]readyz ok: the server asked for a pause\nreadyz check passed\n");
+}
+
 TEST(health_is_honest)
 {
     static const struct {
