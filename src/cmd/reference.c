@@ -31,7 +31,8 @@ static const struct {
                        "their `check` expression.\n" },
     [PLUGIN_NOTIFY] = { "Notifications",
                         "A notification sends a message about a node; its `schedule` says when. "
-                        "States name notifications in their `notify` chain.\n" },
+                        "States name notifications in their `notify` chain. With `required: true`, "
+                        "beside `schedule`, the profile waits until the message is sent.\n" },
     [PLUGIN_TRIGGER] = { "Triggers",
                          "A trigger changes a node. States name triggers in their `enter` chain, "
                          "transitions in `trigger`.\n" },

@@ -147,6 +147,17 @@ static void load_schedule(struct loader *l, const struct ucfg_value *instance,
     ret->schedule_values = plugin_read(ret->schedule, &l->u, config, config->pos, l->problems);
 }
 
+/* Ours: the original has no such key, and always waits. */
+static void load_required(struct loader *l, const struct ucfg_value *instance,
+                          struct config_instance *ret)
+{
+    struct err err = { 0 };
+    const struct ucfg_value *v = ucfg_get(instance, STR("required"));
+    if (v != NULL && ucfg_bool(&l->u, v, &ret->required, &err) < 0) {
+        problems_add(l->problems, pos_or(v, ret->pos), "key 'required': %s", err.msg);
+    }
+}
+
 static void add_instance(struct loader *l, enum plugin_kind kind,
                          const struct config_instance *instance)
 {
@@ -202,6 +213,7 @@ static void load_instance(struct loader *l, enum plugin_kind kind, const struct 
     }
     if (kind == PLUGIN_NOTIFY) {
         load_schedule(l, obj, &instance);
+        load_required(l, obj, &instance);
     }
     add_instance(l, kind, &instance);
 }

@@ -22,6 +22,7 @@ struct config_instance {
     struct plugin_value *values;
     const struct plugin *schedule; /* of a notification; NULL otherwise */
     struct plugin_value *schedule_values;
+    bool required;                    /* a notification: its profile waits until it is sent */
     const struct check_plugin *check; /* of a check; NULL otherwise */
     const void *prepared;             /* by the check: its values as it reads them */
     struct pos pos;

@@ -81,6 +81,7 @@ static void reload_drop_waiting(struct controller *c)
             continue;
         }
         turn_leave_queue(m);
+        node_notify_retry_now(m); /* what was wrong may be right now */
         if (grant_is_pending(m->grant)) {
             grant_end(m);
         }

@@ -22,6 +22,7 @@
 #include "profile/engine.h"
 #include "profile/controller_metrics.h"
 #include "profile/external_facts.h"
+#include "profile/node_report.h"
 #include "profile/notify/notify.h"
 #include "profile/pod_shuffle_metrics.h"
 
@@ -56,26 +57,29 @@ struct grant {
     usec_t confirm_until; /* likewise, monotonic: how long it waits for them */
 };
 
-/* A notification of one instance that could not be sent, and when it is tried again. */
-struct send_retry {
-    struct send_retry *next;
-    struct buf instance;
-    struct buf error;
-    usec_t retry_at; /* monotonic */
+/* A notification that is being sent, or that waits for its next try. Everything that its text is
+ * made of is kept here: the profile may have moved on when it is tried again. */
+struct node_message {
+    struct node_message *next;
+    struct managed_node *m;
+    struct notify_call *call; /* NULL: it waits */
+    struct arena memory;
+    struct str instance;
+    struct notify_facts facts;
+    usec_t began;     /* monotonic: the first try */
+    struct buf error; /* of the last try; empty = it is the first */
+    usec_t retry_at;  /* monotonic */
     struct backoff backoff;
 };
 
-/* The notification that is being sent, and those sent that are not in the annotation yet. */
+/* Notifications of a node that are not in its annotation yet. */
 struct node_notifications {
-    struct notify_call *call;
-    struct buf instance;
-    struct buf profile;
-    struct timestamp since; /* of the profile's state when `call` began */
-    struct arena memory;    /* of `sent` */
+    struct node_message *first; /* tried for the first time; NULL: none */
+    struct node_message *retries;
+    struct arena memory; /* of `sent` */
     struct engine_sent *sent;
     uint32_t sent_n;
     uint32_t sent_cap;
-    struct send_retry *retries; /* NULL: none */
 };
 
 /* What is kept of a node besides its projection. */
@@ -193,6 +197,8 @@ void turn_mark_all(struct controller *c);
 void turn_leave_queue(struct managed_node *m); /* it does not ask any more */
 void turn_engine_input(const struct managed_node *m, bool explain, struct arena *out,
                        struct engine_input *ret);
+void turn_record_event(struct controller *c, const struct store_item *item, const char *type,
+                       const char *reason, const char *action, struct str note);
 /* After a patch: logs its triggers and transitions, and sends their Events. */
 void turn_send_pending_events(struct managed_node *m);
 
@@ -268,8 +274,13 @@ void node_notify_free(struct managed_node *m);
  * profile that has more to send are not marked. */
 void node_notify_mark_in_patch(struct managed_node *m, const struct engine_effect *effect);
 void node_notify_on_patched(struct managed_node *m); /* the annotation holds what was marked */
-/* No notification that failed is due any more. */
-void node_notify_drop_retries(struct managed_node *m);
+/* Tries again what failed and is due. */
+void node_notify_send_retries(struct managed_node *m);
+void node_notify_retry_now(struct managed_node *m); /* all that failed */
+/* How many could not be sent yet. */
+uint32_t node_notify_unsent(const struct managed_node *m);
+/* The same for people; in `out`. */
+void node_notify_explain(const struct managed_node *m, struct arena *out, struct node_report *ret);
 /* What the engine is to know of notifications; in `out`. */
 void node_notify_progress(const struct managed_node *m, struct arena *out,
                           struct engine_progress *ret);

@@ -108,6 +108,8 @@ static void controller_metrics_init_profiles(struct controller_metrics *g, struc
     g->transitions = metrics_family(m, &transitions);
     g->notifications = metrics_family(m, &notifications);
     g->profiles = metrics_family(m, &profiles);
+    g->unsent = metrics_series(m, METRIC_GAUGE, "drydock_notifications_unsent",
+                               "Notifications that could not be sent and are tried again.");
     g->config_valid = metrics_series(m, METRIC_GAUGE, "drydock_config_valid",
                                      "1 when the newest configuration is in force, 0 when an "
                                      "earlier one had to stay.");

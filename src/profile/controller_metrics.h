@@ -27,6 +27,7 @@ struct controller_metrics {
     struct metric_series *errors;
     struct metric_series *queue[3]; /* dirty, in_flight, later */
     struct metric_series *unreadable;
+    struct metric_series *unsent;
     struct metric_series *patch_seconds;
 };
 

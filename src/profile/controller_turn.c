@@ -79,8 +79,8 @@ static void turn_enter_queue(struct managed_node *m, const struct engine_effect 
 
 /* ── Events and logs ───────────────────────────────────────────────────────────────────────── */
 
-static void turn_record_event(struct controller *c, const struct store_item *item, const char *type,
-                              const char *reason, const char *action, struct str note)
+void turn_record_event(struct controller *c, const struct store_item *item, const char *type,
+                       const char *reason, const char *action, struct str note)
 {
     const struct node *node = item->object;
     char version[24];
@@ -144,9 +144,7 @@ static void turn_report_failures(struct managed_node *m, const struct engine_eff
                     STR_ARG(e->failed), STR_ARG(e->name), STR_ARG(profile_state_name(e->state))));
         }
     }
-    /* The same failure may come again. */
-    bool trying = m->notifications != NULL && m->notifications->retries != NULL;
-    m->failing = hash == 0 && trying ? m->failing : hash;
+    m->failing = hash;
 }
 
 /* Kinds of pending events. */
@@ -367,15 +365,6 @@ static void turn_fence_stale_patch(struct managed_node *m, struct engine_effect 
         arena_printf(&m->c->tmp, "%llu", (unsigned long long)m->item->version));
 }
 
-static bool turn_has_failures(const struct engine_effect *effect)
-{
-    bool fails = false;
-    for (uint32_t i = 0; i < effect->profile_n; i++) {
-        fails = fails || effect->profiles[i].error.n > 0;
-    }
-    return fails;
-}
-
 static void turn_act(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
@@ -402,10 +391,9 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
     }
     if ((effect->needs & ENGINE_NEED_NOTIFY) != 0 && !patch) {
         node_notify_send(m, effect);
-    } else if (!patch && !turn_has_failures(effect)) {
-        node_notify_drop_retries(m);
     }
     if (!patch) {
+        node_notify_send_retries(m);
         node_notify_on_patched(m);
     }
     for (uint32_t i = 0; i < effect->want_n; i++) {
@@ -463,8 +451,6 @@ static void turn_decide(struct managed_node *m, bool serve)
     turn_log_details(m, &effect);
     turn_report_failures(m, &effect);
     managed_node_wake_at(m, controller_monotonic(c, effect.again_at));
-    /* The wake for the next try was replaced if an earlier one was set. */
-    managed_node_wake_at(m, node_notify_retry_at(m));
     if (m->grant != NULL && !effect.keeps_grant) {
         turn_drop_grant(m);
     }
@@ -486,6 +472,8 @@ static void turn_decide(struct managed_node *m, bool serve)
         turn_fence_stale_patch(m, &effect);
     }
     turn_act(m, &effect);
+    /* The wake for the next try was replaced if an earlier one was set. */
+    managed_node_wake_at(m, node_notify_retry_at(m));
     node_limit_sync(m, &effect);
 }
 

@@ -33,6 +33,7 @@ void controller_view_collect(void *ctx)
     uint32_t counts[PROFILE_STATE_COUNT] = { 0 };
     uint32_t none = 0;
     uint32_t unreadable = 0;
+    uint32_t unsent = 0;
     MAP_EACH (&c->core->nodes.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct managed_node *m = item->extra;
@@ -43,12 +44,14 @@ void controller_view_collect(void *ctx)
             none++;
         }
         unreadable += m != NULL && m->error.n > 0 ? 1 : 0;
+        unsent += m != NULL ? node_notify_unsent(m) : 0;
     }
     for (int i = 0; i < PROFILE_STATE_COUNT; i++) {
         controller_metrics_nodes(&c->metrics, profile_state_name((enum profile_state)i), counts[i]);
     }
     controller_metrics_nodes(&c->metrics, STR(""), none);
     metric_set(c->metrics.unreadable, unreadable);
+    metric_set(c->metrics.unsent, unsent);
     metric_set(c->metrics.queue[0], c->core->nodes.store.dirty_count);
     metric_set(c->metrics.queue[1], c->stats.in_flight);
     metric_set(c->metrics.queue[2], c->waking.n);
@@ -245,6 +248,7 @@ bool controller_explain(struct controller *c, struct str name, struct arena *out
         .waits = explain_wait(m, out),
     };
     explain_labels(c, node, out, ret);
+    node_notify_explain(m, out, ret);
     if (engine_decide(&input, out, &effect, &err) < 0) {
         ret->error = arena_str(out, str_from(err.msg));
         return true;

@@ -188,12 +188,17 @@ static const struct engine_sent *engine_find_sent(const struct decision *d,
     return NULL;
 }
 
+/* The same for one that was tried in vain. */
 static const struct engine_send_failed *
-engine_find_send_failed(const struct engine_progress *progress, struct str instance)
+engine_find_send_failed(const struct decision *d, const struct node_data_profile *entry,
+                        struct str instance)
 {
+    const struct engine_progress *progress = &d->in->progress;
     for (uint32_t i = 0; i < progress->send_failed_n; i++) {
-        if (str_eq(progress->send_failed[i].instance, instance)) {
-            return &progress->send_failed[i];
+        const struct engine_send_failed *failed = &progress->send_failed[i];
+        if (str_eq(failed->instance, instance) && str_eq(failed->profile, entry->name) &&
+            elapsed_order(failed->transition, entry->transition) == 0) {
+            return failed;
         }
     }
     return NULL;
@@ -213,7 +218,8 @@ static void engine_add_notify_skip(struct engine_profile *e, struct str instance
     }
 }
 
-/* True when all that is due has been sent; transitions wait for that. */
+/* True when all that is due has been tried: transitions wait for that, not for its success, unless
+ * the notification is one that is required. */
 static bool engine_notify(struct decision *d, uint32_t index, const struct node_data_profile *entry)
 {
     struct engine_effect *effect = d->effect;
@@ -245,7 +251,11 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct node_
             continue;
         }
         const struct engine_send_failed *send_failed =
-            engine_find_send_failed(&d->in->progress, instance->name);
+            engine_find_send_failed(d, entry, instance->name);
+        bool required = instance->required || mutated(d->in->mutations, MUTATION_MESSAGES_REQUIRED);
+        if (send_failed != NULL && !required) {
+            continue;
+        }
         if (send_failed != NULL) {
             e->error = send_failed->error;
             e->failed = STR("At least one notification plugin failed");
@@ -526,6 +536,24 @@ static void engine_try_transition(struct decision *d, uint32_t index,
     }
 }
 
+/* For people: what the checks say while a notification keeps the profile waiting. */
+static void engine_explain_notify_wait(struct decision *d, struct engine_profile *e)
+{
+    struct str error = e->error;
+    struct str failed = e->failed;
+    if (!d->in->explain) {
+        return;
+    }
+    (void)engine_choose(d, e); /* nothing is chosen yet */
+    e->error = error.n > 0 ? error : e->error;
+    e->failed = error.n > 0 ? failed : e->failed;
+    for (uint32_t i = 0; i < e->transition_n; i++) {
+        struct engine_transition *t = &e->transitions[i];
+        t->held = t->passed ? STR("a notification is sent first") : t->held;
+        t->passed = false;
+    }
+}
+
 static void engine_decide_profile(struct decision *d, uint32_t index)
 {
     struct engine_effect *effect = d->effect;
@@ -539,6 +567,7 @@ static void engine_decide_profile(struct decision *d, uint32_t index)
         e->notifying = moved;
         bool granted = engine_is_granted(d, e);
         effect->keeps_grant = effect->keeps_grant || (granted && e->error.n == 0);
+        engine_explain_notify_wait(d, e);
         return;
     }
     if (moved) {

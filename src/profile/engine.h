@@ -25,8 +25,12 @@ struct engine_sent {
     bool in_patch;               /* for the controller: the patch under way writes it */
 };
 
+/* A notification that was tried and could not be sent. It is tried again, whatever the profile does
+ * meanwhile. */
 struct engine_send_failed {
     struct str instance;
+    struct str profile;
+    struct timestamp transition; /* of the profile, as it was then */
     struct str error;
 };
 
@@ -39,7 +43,6 @@ struct engine_progress {
     /* What was sent and is not in the annotation yet. */
     const struct engine_sent *sent;
     uint32_t sent_n;
-    /* Notifications that could not be sent and wait for their next try. */
     const struct engine_send_failed *send_failed;
     uint32_t send_failed_n;
 };

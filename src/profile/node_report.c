@@ -317,6 +317,17 @@ static void print_claim(struct json_writer *w, const struct node_report_claim *c
     jw_obj_end(w);
 }
 
+static void print_unsent(struct json_writer *w, const struct node_report_unsent *u)
+{
+    jw_obj(w);
+    jw_pair(w, "instance", u->instance);
+    jw_pair(w, "profile", u->profile);
+    jw_pair(w, "state", u->state);
+    jw_pair(w, "error", u->error);
+    jw_pair_time(w, "next", u->next);
+    jw_obj_end(w);
+}
+
 void node_report_print_json(const struct node_report *r, struct json_writer *w)
 {
     jw_obj(w);
@@ -331,6 +342,12 @@ void node_report_print_json(const struct node_report *r, struct json_writer *w)
     jw_pair(w, "waits", r->waits);
     jw_pair(w, "drain", r->drain);
     print_labels(w, r);
+    jw_key(w, STR("unsent"));
+    jw_arr(w);
+    for (uint32_t i = 0; i < r->unsent_n; i++) {
+        print_unsent(w, &r->unsent[i]);
+    }
+    jw_arr_end(w);
     jw_key(w, STR("claims"));
     jw_arr(w);
     for (uint32_t i = 0; i < r->claim_n; i++) {

@@ -64,6 +64,15 @@ struct node_report_claim {
     usec_t deadline;   /* wall time; USEC_NEVER = none */
 };
 
+/* A notification that could not be sent yet. */
+struct node_report_unsent {
+    struct str instance;
+    struct str profile; /* what it is about */
+    struct str state;
+    struct str error;
+    usec_t next; /* wall time of the next try */
+};
+
 struct node_report {
     struct str node;
     struct str state; /* the state label; empty = none yet */
@@ -80,6 +89,8 @@ struct node_report {
     uint32_t label_n;
     struct node_report_profile *profiles; /* in the label's order */
     uint32_t profile_n;
+    struct node_report_unsent *unsent;
+    uint32_t unsent_n;
     struct node_report_claim *claims; /* those that hold the node first */
     uint32_t claim_n;
 };

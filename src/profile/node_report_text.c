@@ -221,6 +221,17 @@ static void page_claim(struct node_report_page *p, const struct node_report_clai
     textwrap_end(line);
 }
 
+/* "hook about p in in-maintenance: …; next try in 12s". */
+static void page_unsent(struct node_report_page *p, const struct node_report_unsent *u)
+{
+    struct str when = humantime_at(p->report->now, u->next, &p->tmp);
+    page_field(
+        p, 2, "unsent",
+        arena_printf(&p->tmp, STR_FMT " about " STR_FMT " in " STR_FMT ": " STR_FMT "%s" STR_FMT,
+                     STR_ARG(u->instance), STR_ARG(u->profile), STR_ARG(u->state),
+                     STR_ARG(u->error), when.n > 0 ? "; next try " : "; tried now", STR_ARG(when)));
+}
+
 void node_report_print_text(const struct node_report *r, enum report_format form, struct buf *out)
 {
     struct node_report_page p = {
@@ -243,6 +254,9 @@ void node_report_print_text(const struct node_report *r, enum report_format form
     page_field(&p, 2, "error", r->error);
     page_field(&p, 2, "waits", r->waits);
     page_field(&p, 2, "drain", r->drain);
+    for (uint32_t i = 0; i < r->unsent_n; i++) {
+        page_unsent(&p, &r->unsent[i]);
+    }
     for (uint32_t i = 0; i < r->claim_n; i++) {
         page_claim(&p, &r->claims[i]);
     }

@@ -12,6 +12,7 @@ import yaml
 
 from contract import PROFILE, STATE
 from process import Controller
+from profiles import events
 from wait import wait_for
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "servers"))
@@ -95,3 +96,22 @@ def test_a_message_that_fails_is_tried_again_and_holds_up_nobody(client, make_no
                      f"{node} moves on")
         wait_for(lambda: {request[3].decode() for request in hook.requests[2:]} == {first, second},
                  "both are told")
+
+
+def test_a_hook_that_is_down_does_not_keep_a_node_in_maintenance(client, make_node, start, unique):
+    with WebServer([(503, {}, b"down")]) as hook:
+        settings = config(unique, [("hook", "webhook", {"url": hook.url, "body": "{{ .State }}"})])
+        settings["profiles"][0] = {
+            "name": "p",
+            "operational": {"transitions": [{"check": "asked", "next": "in-maintenance"}]},
+            "in-maintenance": {"notify": "hook", "transitions": [{"check": "!asked", "next": "operational"}]}}
+        controller = start(settings)
+        node = make_node(unique, {unique: "", PROFILE: "p"})
+        wait_for(lambda: controller.metric("drydock_notifications_unsent") == 1, "the message fails")
+        shown = json.loads(controller.get("/api/v1/explain?node=" + node)[2])
+        assert [(u["instance"], u["state"]) for u in shown["unsent"]] == [("hook", "in-maintenance")]
+        assert "503" in shown["unsent"][0]["error"] and shown["unsent"][0]["next"]
+        assert shown["profiles"][0]["transitions"][0]["checks"]
+        client.core.patch_node(node, {"metadata": {"labels": {unique: None}}})
+        wait_for(lambda: client.core.read_node(node).metadata.labels[STATE] == "operational", "its work is done")
+        wait_for(lambda: any("503" in note for note in events(client, node, "NotificationFailed")), "an Event says why")

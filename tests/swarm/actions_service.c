@@ -318,7 +318,8 @@ void sim_run_recover_service(struct sim_run *t)
 void sim_run_on_message(void *ctx, const struct inbox_message *message, struct inbox_answer *answer)
 {
     struct sim_run *t = ctx;
-    if (!message->is_mail && str_contains(message->request.url, STR("/api/v1/query"))) {
+    bool query = !message->is_mail && str_contains(message->request.url, STR("/api/v1/query"));
+    if (query) {
         bool no = t->service.prometheus_no_since != USEC_NEVER;
         answer->body =
             arena_printf(&t->tmp,
@@ -332,7 +333,8 @@ void sim_run_on_message(void *ctx, const struct inbox_message *message, struct i
                       (double)virtual_loop_now(t->vloop) / 1e6, STR_ARG(all),
                       t->notify_fail_end != USEC_NEVER);
     }
-    if (t->notify_fail_end != USEC_NEVER) {
+    if (t->notify_fail_end != USEC_NEVER ||
+        (!query && virtual_loop_now(t->vloop) >= t->scenario->messages_end)) {
         uint32_t failure = rng_below(&t->rng, 3);
         answer->status = failure == 0 ? 0 : message->is_mail ? 451 : 500;
         answer->failure = failure == 1 ? ERR_IO : 0;

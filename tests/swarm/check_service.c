@@ -14,6 +14,9 @@ struct check_service_sent {
 
 struct check_service_notified {
     bool received;           /* somebody has taken it in */
+    struct str tried_by;     /* who tried last; empty: nobody */
+    uint32_t tried_term;     /* of it */
+    uint64_t tried_version;  /* the configuration by which it did */
     struct str acked_by;     /* who knows that; empty: nobody */
     uint32_t term;           /* of it */
     usec_t at;               /* since when */
@@ -377,7 +380,7 @@ static void check_cordon(struct check_service *s, struct str writer, const struc
     *manual = (struct check_service_manual_cordon){ 0 };
 }
 
-/* I8: who leaves a state has told all that was to be told on entry. */
+/* I8: who leaves a state has told all that was to be told on entry, or tried to. */
 static void check_notified(struct check_service *s, const struct check_sender *sender,
                            const struct oracle_node *before, const struct oracle_profile *old)
 {
@@ -401,8 +404,9 @@ static void check_notified(struct check_service *s, const struct check_sender *s
             &tmp, "n%u|" STR_FMT "|p%u|%s|" STR_FMT, i, STR_ARG(before->name), old->profile,
             random_config_state_name(old->current), STR_ARG(old->transition));
         const struct check_service_notified *notified = map_find(&s->notified, message);
-        if (notified == NULL || !notified->received) {
-            check_violation(s->basic, "I8: nobody was told '" STR_FMT "' before the state ended",
+        if (notified == NULL || (!notified->received && notified->tried_by.n == 0)) {
+            check_violation(s->basic,
+                            "I8: nobody was to be told '" STR_FMT "' before the state ended",
                             STR_ARG(message));
         }
     }
@@ -701,6 +705,9 @@ void check_service_on_notify_send(struct check_service *s, const struct check_se
                         STR_ARG(sender->identity), STR_ARG(message),
                         (long long)((sender->now - notified->at) / 1000));
     }
+    notified->tried_by = arena_str(&s->memory, sender->identity);
+    notified->tried_term = sender->term;
+    notified->tried_version = sender->config_version;
 }
 
 void check_service_on_notify_received(struct check_service *s, struct str message)
@@ -788,10 +795,32 @@ static void end_check_visit(void *ctx, const struct jval *object)
     }
 }
 
+/* I8: what the leader tried to tell while it led it has told by now. */
+static void check_all_told(struct check_service *s, const struct check_sender *sender)
+{
+    MAP_EACH (&s->notified, item) {
+        const struct check_service_notified *notified = map_item_value(item);
+        struct str text = map_item_name(item);
+        struct str rest;
+        struct str node;
+        bool named = str_cut(text, STR("|"), &rest, &text) && str_cut(text, STR("|"), &node, &text);
+        if (named && !notified->received && str_eq(notified->tried_by, sender->identity) &&
+            notified->tried_term == sender->term &&
+            notified->tried_version == sender->config_version &&
+            apiserver_find(s->server, STR(""), STR("nodes"), STR(""), node) != NULL) {
+            check_violation(s->basic, "I8: nobody has been told '" STR_FMT "' in the end",
+                            STR_ARG(map_item_name(item)));
+        }
+    }
+}
+
 void check_service_at_end(struct check_service *s, const struct check_sender *sender)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
+    if (s->told_in_the_end) {
+        check_all_told(s, sender);
+    }
     struct end_check rest = {
         .s = s,
         .oracle = {

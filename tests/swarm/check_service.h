@@ -22,9 +22,10 @@ struct check_service {
     struct check_basic *basic; /* borrowed */
     struct apiserver *server;  /* borrowed */
     struct random_config configs[CHECK_SERVICE_CONFIGS];
-    bool on;      /* the run has a configuration */
-    bool elect;   /* grants are recorded */
-    bool limited; /* every way into maintenance is */
+    bool on;              /* the run has a configuration */
+    bool elect;           /* grants are recorded */
+    bool limited;         /* every way into maintenance is */
+    bool told_in_the_end; /* messages get through again when the faults are over */
     usec_t recovery_since;
     usec_t prometheus_no_since;     /* true time; USEC_NEVER: it says yes */
     struct check_drain_rules rules; /* of nodes that are drained */

@@ -48,6 +48,7 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_FORGED_ADOPTED] = "forged-adopted",
     [MUTATION_ORDER_IGNORED] = "order-ignored",
     [MUTATION_STALE_ANSWERS] = "stale-answers",
+    [MUTATION_MESSAGES_REQUIRED] = "messages-required",
     [MUTATION_HOOK_UNAPPROVED] = "hook-unapproved",
     [MUTATION_HOOK_AGAIN] = "hook-again",
     [MUTATION_HOOK_AWAY] = "hook-away",
@@ -101,6 +102,7 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_TELL_NOBODY:
     case MUTATION_BAD_FILE_STOPS:
     case MUTATION_STALE_ANSWERS:
+    case MUTATION_MESSAGES_REQUIRED:
         return STORY_SERVICE;
     case MUTATION_BOOKS_BY_FORCE:
     case MUTATION_RELEASE_EARLY:

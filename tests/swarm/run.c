@@ -114,6 +114,7 @@ static void sim_run_init_service(struct sim_run *t)
         .on = story_has_config(scenario->story),
         .elect = scenario->elect,
         .limited = scenario->config_options.limited,
+        .told_in_the_end = scenario->messages_end == USEC_NEVER,
         .recovery_since = USEC_NEVER,
         .prometheus_no_since = USEC_NEVER,
         .rules = { .basic = &t->basic, .server = t->server },

@@ -341,6 +341,7 @@ static void scenario_draw_service(struct scenario *p)
     static const struct story_actions choices = { 6, { ACTION_PROMETHEUS_NO }, 1 };
     struct rng rng;
     rng_init(&rng, p->seed ^ 0x7c1f09a5ULL);
+    p->messages_end = rng_chance(&rng, 150) ? rng_usec(&rng, 0, p->fault_time) : USEC_NEVER;
     for (uint32_t n = rng_below(&rng, choices.actions + 1); n > 0 && p->n < SCENARIO_ACTIONS_MAX;
          n--) {
         scenario_add_action(p, &choices, &rng);
@@ -392,6 +393,7 @@ void scenario_make(struct scenario *p, uint64_t seed, enum story story)
         .calm = MINUTES(8),
         .quiet_time = MINUTES(10),
         .latency = 1 + rng_below(&rng, 40),
+        .messages_end = USEC_NEVER,
     };
     p->elect = p->processes > 1 || rng_chance(&rng, 700);
     if (p->story == STORY_QUIET) {

@@ -151,6 +151,8 @@ struct scenario {
     /* The bridge's. */
     uint32_t clusters;
     bool hosts; /* with Metal3 */
+    /* Stories with a configuration: no message gets through from then on; USEC_NEVER: some do. */
+    usec_t messages_end;
 };
 
 /* Whether the story has a configuration. */

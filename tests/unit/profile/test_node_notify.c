@@ -1,5 +1,6 @@
 /* Notifications as a whole controller sends them, against the sandbox. */
 #include "profile/controller.h"
+#include "profile/node_report.h"
 
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/sim_api.h"
@@ -223,13 +224,13 @@ TEST(node_notify_sends_each_of_several_messages_once)
                      "  maintenance-required: {notify: a && b && c}\n"),
                  (struct ucfg_env){ 0 }),
              0);
-    s.refuse = 1; /* the first is sent twice, and heard once */
+    s.refuse = 1; /* the first is sent twice, and heard once; the others do not wait for it */
     add_node(&s, "n1");
     story_run(&s, HOURS(2));
     CHECK_EQ(s.inbox.arrived, 4);
-    CHECK_STR(inbox_at(&s.inbox, 1)->request.body, "a");
-    CHECK_STR(inbox_at(&s.inbox, 2)->request.body, "b");
-    CHECK_STR(inbox_at(&s.inbox, 3)->request.body, "c");
+    CHECK_STR(inbox_at(&s.inbox, 1)->request.body, "b");
+    CHECK_STR(inbox_at(&s.inbox, 2)->request.body, "c");
+    CHECK_STR(inbox_at(&s.inbox, 3)->request.body, "a");
     story_run(&s, HOURS(11)); /* and each reminds when its time has come */
     CHECK_EQ(s.inbox.arrived, 6);
 }
@@ -254,4 +255,141 @@ TEST(node_notify_goes_on_when_its_controller_leads_again)
     story_run(&s, HOURS(1));
     CHECK(core_leads(controller_core(s.c)));
     CHECK_EQ(s.inbox.arrived, 2);
+}
+
+static struct str state_of(struct story *s, const char *name)
+{
+    const struct jval *node =
+        apiserver_find(s->server, STR(""), STR("nodes"), STR(""), str_from(name));
+    return jval_str(jval_get(jval_at(node, "metadata.labels"), STR("cloud.sap/maintenance-state")));
+}
+
+static void set_labels(struct story *s, const char *name, const char *labels)
+{
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = STR("PATCH"),
+        .path = arena_printf(&s->memory, "/api/v1/nodes/%s", name),
+        .content_type = API_MERGE_PATCH,
+        .body = arena_printf(&s->memory, "{\"metadata\":{\"labels\":{%s}}}", labels),
+    };
+    apiserver_handle(s->server, &request, &s->memory, &reply);
+    CHECK_EQ(reply.status, 200);
+}
+
+static uint32_t events_of(struct story *s, const char *reason)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct apiserver_reply reply = { 0 };
+    const struct jval *root = NULL;
+    struct err err = { 0 };
+    uint32_t n = 0;
+    struct apiserver_request request = {
+        .method = STR("GET"),
+        .path = STR("/apis/events.k8s.io/v1/namespaces/default/events"),
+    };
+    apiserver_handle(s->server, &request, &tmp, &reply);
+    CHECK_EQ(reply.status, 200);
+    CHECK_EQ(json_parse(reply.body, 0, &tmp, &root, &err), 0);
+    JVAL_EACH (jval_get(root, STR("items")), event) {
+        n += str_eq(jval_str(jval_get(event, STR("reason"))), str_from(reason)) ? 1 : 0;
+    }
+    return n;
+}
+
+/* The hook is down for hours: who is approved goes, who is done comes back; people are told when
+ * the hook is up again, of both states, and see until then what is wrong. */
+TEST(node_notify_that_fails_does_not_hold_up_its_node)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_open(&s);
+    CHECK_EQ(controller_configure(
+                 s.c, STR("f"),
+                 STR("intervals: {requeue: 24h}\n"
+                     "instances:\n"
+                     "  check:\n"
+                     "  - {type: hasLabel, name: asked, config: {key: asked}}\n"
+                     "  - {type: hasLabel, name: approved, config: {key: approved}}\n"
+                     "  notify:\n"
+                     "  - {type: webhook, name: hook, config: {url: 'http://hook', body: "
+                     "'{{ .State }}'}, schedule: {type: oneshot, config: {delay: 0s}}}\n"
+                     "profiles:\n"
+                     "- name: p\n"
+                     "  operational: {transitions: [{check: asked, next: maintenance-required}]}\n"
+                     "  maintenance-required:\n"
+                     "    notify: hook\n"
+                     "    transitions: [{check: approved, next: in-maintenance}]\n"
+                     "  in-maintenance:\n"
+                     "    notify: hook\n"
+                     "    transitions: [{check: '!asked', next: operational}]\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    s.refuse = UINT32_MAX;
+    add_node(&s, "n1");
+    story_run(&s, MINUTES(30));
+    CHECK_STR(state_of(&s, "n1"), "maintenance-required");
+    CHECK_EQ(events_of(&s, "NotificationFailed"), 1); /* however often it was tried */
+    struct node_report report;
+    CHECK(controller_explain(s.c, STR("n1"), &s.memory, &report));
+    CHECK_EQ(report.unsent_n, 1);
+    CHECK_STR(report.unsent[0].instance, "hook");
+    CHECK_STR(report.unsent[0].state, "maintenance-required");
+    CHECK(str_contains(report.unsent[0].error, STR("answered 503")));
+    CHECK(report.unsent[0].next > report.now && report.unsent[0].next < report.now + MINUTES(6));
+    CHECK_EQ(report.profiles[0].transition_n, 1); /* beside the checks, not instead of them */
+    CHECK_STR(report.profiles[0].error, "");
+    set_labels(&s, "n1", "\"approved\":\"x\"");
+    story_run(&s, SECONDS(5));
+    CHECK_STR(state_of(&s, "n1"), "in-maintenance");
+    set_labels(&s, "n1", "\"asked\":null,\"approved\":null");
+    story_run(&s, SECONDS(5));
+    CHECK_STR(state_of(&s, "n1"), "operational");
+    story_run(&s, HOURS(5));
+    uint64_t before = s.inbox.arrived;
+    s.refuse = 0;
+    story_run(&s, MINUTES(6));
+    CHECK_EQ(s.inbox.arrived, before + 2);
+    story_run(&s, HOURS(5));
+    CHECK_EQ(s.inbox.arrived, before + 2);
+    uint32_t kept = s.inbox.n;
+    struct str last[] = { inbox_at(&s.inbox, kept - 2)->request.body,
+                          inbox_at(&s.inbox, kept - 1)->request.body };
+    bool in_order = str_eq(last[0], STR("maintenance-required"));
+    CHECK_STR(last[in_order ? 0 : 1], "maintenance-required");
+    CHECK_STR(last[in_order ? 1 : 0], "in-maintenance");
+    CHECK(controller_explain(s.c, STR("n1"), &s.memory, &report));
+    CHECK_EQ(report.unsent_n, 0);
+}
+
+/* A new file may have the right address: nobody waits for the back-off. */
+TEST(node_notify_tries_again_at_once_with_another_configuration)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, "1h");
+    s.refuse = 1;
+    s.retry_after = MINUTES(30);
+    add_node(&s, "n1");
+    story_run(&s, SECONDS(5));
+    CHECK_EQ(s.inbox.arrived, 1);
+    CHECK_EQ(controller_configure(
+                 s.c, STR("f"),
+                 STR("intervals: {requeue: 24h}\n"
+                     "instances:\n"
+                     "  check: [{type: hasLabel, name: asked, config: {key: asked}}]\n"
+                     "  notify:\n"
+                     "  - {type: webhook, name: hook, config: {url: 'http://new', body: 'again'},\n"
+                     "     schedule: {type: oneshot, config: {delay: 0s}}}\n"
+                     "profiles:\n"
+                     "- name: p\n"
+                     "  operational: {transitions: [{check: asked, next: maintenance-required}]}\n"
+                     "  maintenance-required: {notify: hook}\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    story_run(&s, SECONDS(1));
+    CHECK_EQ(s.inbox.arrived, 2);
+    CHECK_STR(inbox_at(&s.inbox, 1)->request.url, "http://new");
+    CHECK_STR(inbox_at(&s.inbox, 1)->request.body, "again");
 }

@@ -107,11 +107,22 @@ TEST(node_report_prints_a_text_of_eighty_columns)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     struct node_report r = sample();
+    struct node_report_unsent unsent = {
+        .instance = STR("hook"),
+        .profile = STR("flatcar"),
+        .state = STR("maintenance-required"),
+        .error = STR("webhook answered 503"),
+        .next = NOW + SECONDS(90),
+    };
     r.waits = STR("turn 3 of 12 to go into maintenance");
+    r.unsent = &unsent;
+    r.unsent_n = 1;
     node_report_print_text(&r, NODE_REPORT_TEXT, &out);
     CHECK_STR(buf_str(&out),
               "node worker-03: maintenance-required, ready, cordoned\n"
               "  waits    turn 3 of 12 to go into maintenance\n"
+              "  unsent   hook about flatcar in maintenance-required: webhook answered 503;\n"
+              "           next try in 1m30s (Mon 01:33:16 UTC)\n"
               "  decided  2s ago\n"
               "  labels   kubernetes.io/os=linux\n"
               "\n"
@@ -331,7 +342,8 @@ TEST(node_report_json_has_everything)
               "{\"node\":\"worker-03\",\"state\":\"maintenance-required\",\"error\":\"\",\"ready\":"
               "true,\"cordoned\":true,\"deleting\":false,\"updated\":\"2026-11-16T01:31:44Z\",\"now"
               "\":\"2026-11-16T01:31:46Z\",\"waits\":\"\",\"drain\":\"\",\"labels\":{\"kubernetes.i"
-              "o/os\":\"linux\"},\"claims\":[{\"who\":\"request mr-7 of kured\",\"holds\":true,\"wo"
+              "o/os\":\"linux\"},\"unsent\":[],\"claims\":[{\"who\":\"request mr-7 of "
+              "kured\",\"holds\":true,\"wo"
               "rds\":\"InProgress\",\"until\":\"its client says Completed\",\"limits\":\"gpu, node"
               "\",\"since\":\"2026-11-16T01:27:46Z\",\"deadline\":\"2026-11-16T01:31:55Z\"},{\"who"
               "\":\"profile os\",\"holds\":false,\"words\":\"\",\"until\":\"\",\"limits\":\"\"}],\""

@@ -27,6 +27,8 @@
     "{interval: 1h}}}\n"                                                                           \
     "  - {type: webhook, name: n3, config: {url: http://n}, schedule: {type: periodic, config: "   \
     "{interval: 1h}}}\n"                                                                           \
+    "  - {type: webhook, name: must, required: yes, config: {url: http://n}, schedule: {type: "    \
+    "periodic, config: {interval: 1h}}}\n"                                                         \
     "profiles:\n"                                                                                  \
     "- name: p\n"
 
@@ -248,33 +250,70 @@ TEST(states_tell_what_is_due_once)
     check_case(-1);
 }
 
+/* What could not be sent of the profile in its present state. */
+static struct engine_progress with_failed(const struct engine_effect *effect,
+                                          struct engine_send_failed *failed, const char *instance)
+{
+    *failed = (struct engine_send_failed){
+        .instance = str_from(instance),
+        .profile = STR("p"),
+        .transition = effect->profiles[0].since,
+        .error = STR("slack webhook response is not ok"),
+    };
+    return (
+        struct engine_progress){ .granted = STR("p"), .send_failed = failed, .send_failed_n = 1 };
+}
+
 /* Apply: a failing notification is an error, next = current, no transitions, error text set; the
- * ones behind it are not tried. */
-TEST(states_stop_at_a_notification_that_fails)
+ * ones behind it are not tried. So it is for a notification that is required. */
+TEST(states_stop_at_a_required_notification_that_fails)
 {
     struct engine_fixture d;
     struct engine_effect effect;
-    const struct engine_progress failed = {
-        .granted = STR("p"),
-        .send_failed =
-            (const struct engine_send_failed[]){
-                { STR("n1"), STR("slack webhook response is not ok") } },
-        .send_failed_n = 1,
-    };
+    struct engine_send_failed failed;
     begin(&d, "maintenance-required",
-          "{notify: n1 && n2, transitions: [{check: yes1, next: in-maintenance}]}",
+          "{notify: must && n2, transitions: [{check: yes1, next: in-maintenance}]}",
           "maintenance-required", "operational", "");
     decide(&d, idle, &effect);
     CHECK_EQ(effect.needs, ENGINE_NEED_NOTIFY);
-    CHECK_STR(effect.notify->name, "n1");
-    CHECK_EQ(effect.profiles[0].transition_n, 0); /* not before it is sent */
-    decide(&d, failed, &effect);
+    CHECK_STR(effect.notify->name, "must");
+    CHECK(!effect.profiles[0].transitions[0].passed); /* not before it is sent */
+    CHECK_STR(effect.profiles[0].transitions[0].held, "a notification is sent first");
+    decide(&d, with_failed(&effect, &failed, "must"), &effect);
     const struct engine_profile *e = &effect.profiles[0];
     CHECK_EQ(effect.needs, 0);
     CHECK_STR(e->error, "slack webhook response is not ok");
     CHECK_STR(e->failed, "At least one notification plugin failed");
     CHECK_EQ(e->next, PROFILE_STATE_REQUIRED);
-    CHECK_EQ(e->transition_n, 0);
+    CHECK(!e->transitions[0].passed);
+    engine_fixture_end(&d);
+}
+
+/* Any other that fails holds up nobody: the next one is tried, and then the node goes. */
+TEST(states_go_on_past_a_notification_that_fails)
+{
+    struct engine_fixture d;
+    struct engine_effect effect;
+    struct engine_send_failed failed;
+    begin(&d, "maintenance-required",
+          "{notify: n1 && n2, transitions: [{check: yes1, next: in-maintenance}]}",
+          "maintenance-required", "operational", "");
+    decide(&d, idle, &effect);
+    CHECK_STR(effect.notify->name, "n1");
+    struct engine_progress progress = with_failed(&effect, &failed, "n1");
+    decide(&d, progress, &effect);
+    CHECK_EQ(effect.needs, ENGINE_NEED_NOTIFY);
+    CHECK_STR(effect.notify->name, "n2");
+    CHECK_EQ(effect.profiles[0].next, PROFILE_STATE_REQUIRED);
+    const struct engine_sent sent = { .instance = STR("n2"),
+                                      .profile = STR("p"),
+                                      .transition = effect.profiles[0].since,
+                                      .at = timestamp_from_usec(d.wall) };
+    progress.sent = &sent;
+    progress.sent_n = 1;
+    decide(&d, progress, &effect);
+    CHECK_EQ(effect.profiles[0].next, PROFILE_STATE_MAINTENANCE);
+    CHECK_STR(effect.profiles[0].error, "");
     engine_fixture_end(&d);
 }
 
@@ -435,7 +474,7 @@ TEST(instances_load_under_their_names)
     CHECK_EQ(config_load(STR(INSTANCES), (struct ucfg_env){ 0 }, &a, &c, &problems), 0);
     CHECK_EQ(c.instances[PLUGIN_CHECK].n, 7);
     CHECK_EQ(c.instances[PLUGIN_TRIGGER].n, 4);
-    CHECK_EQ(c.instances[PLUGIN_NOTIFY].n, 3);
+    CHECK_EQ(c.instances[PLUGIN_NOTIFY].n, 4);
     CHECK(config_find_instance(&c, PLUGIN_CHECK, STR("yes1")) != NULL);
     CHECK(config_find_instance(&c, PLUGIN_TRIGGER, STR("yes1")) == NULL);
     CHECK_EQ(config_load(STR("intervals: {requeue: 1s}\n"
