@@ -38,12 +38,20 @@ static struct str limit_problem(const struct jval *object)
                : STR_NONE;
 }
 
-static void add_limit(struct limits_report *b, const struct jval *object, struct arena *out)
+/* Limits as objects, to find out what they say together about a request. */
+struct limits_table_objects {
+    const struct limit **items; /* by name, as the API server lists them */
+    uint32_t n;
+};
+
+static void add_limit(struct limits_report *b, struct limits_table_objects *limits,
+                      const struct jval *object, struct arena *out)
 {
     const struct jval *status = jval_get(object, STR("status"));
     struct str type = jval_str(jval_get(status, STR("type")));
     struct limit *l = ARENA_NEW(out, struct limit);
     limit_parse(object, out, l);
+    limits->items[limits->n++] = l;
     struct limits_report_holder *holders =
         ARENA_ARRAY(out, struct limits_report_holder, l->reservations.n + 1);
     for (uint32_t i = 0; i < l->reservations.n; i++) {
@@ -84,7 +92,28 @@ static void add_limit(struct limits_report *b, const struct jval *object, struct
         out);
 }
 
-static void add_request(struct limits_report *b, const struct jval *object, struct arena *out)
+static struct str at_deadline(const struct limits_table_objects *limits,
+                              const struct mrequest_status *s, struct arena *out)
+{
+    const struct limit **applied = ARENA_ARRAY(out, const struct limit *, limits->n + 1);
+    uint32_t n = 0;
+    struct limit_options options;
+    for (uint32_t i = 0; i < limits->n; i++) {
+        for (uint32_t k = 0; k < s->limit_n; k++) {
+            if (str_eq(limits->items[i]->name, s->limits[k])) {
+                applied[n++] = limits->items[i];
+            }
+        }
+    }
+    if (n == 0 || s->deadline <= 0) {
+        return STR_NONE;
+    }
+    limit_merge_options(applied, n, &options);
+    return limits_report_at_deadline(s->phase, s->step, &options);
+}
+
+static void add_request(struct limits_report *b, const struct limits_table_objects *limits,
+                        const struct jval *object, struct arena *out)
 {
     struct maintenance_request *m = ARENA_NEW(out, struct maintenance_request);
     mrequest_read(object, out, m);
@@ -115,6 +144,7 @@ static void add_request(struct limits_report *b, const struct jval *object, stru
             .position = waits ? s->position : 0,
             .since = since > 0 ? since : m->created,
             .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
+            .at_deadline = at_deadline(limits, s, out),
             .next = USEC_NEVER,
             .limits = s->limits,
             .limit_n = s->limit_n,
@@ -127,11 +157,15 @@ void limits_table_print_text(const struct limits_table *q, struct buf *out)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct limits_report b = { .now = q->now, .columns = q->columns };
-    JVAL_EACH (jval_kind(q->limits) == JARR ? q->limits : NULL, limit) {
-        add_limit(&b, limit, &tmp);
+    uint32_t n = jval_kind(q->limits) == JARR ? q->limits->n : 0;
+    struct limits_table_objects limits = {
+        .items = ARENA_ARRAY(&tmp, const struct limit *, n + 1),
+    };
+    JVAL_EACH (n > 0 ? q->limits : NULL, limit) {
+        add_limit(&b, &limits, limit, &tmp);
     }
     JVAL_EACH (jval_kind(q->requests) == JARR ? q->requests : NULL, request) {
-        add_request(&b, request, &tmp);
+        add_request(&b, &limits, request, &tmp);
     }
     limits_report_finish(&b, &tmp);
     limits_report_print_text(&b, q->wide, out);

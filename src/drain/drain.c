@@ -633,6 +633,17 @@ void drain_status(const struct drain *d, struct drain_status *ret)
     }
 }
 
+void drains_each(const struct drains *ds,
+                 void (*fn)(void *ctx, struct str node, const struct drain *d), void *ctx)
+{
+    LIST_EACH (&ds->drains, link) {
+        const struct drain *d = CONTAINER_OF(link, struct drain, link);
+        if (!d->view.done) {
+            fn(ctx, d->spec.node, d);
+        }
+    }
+}
+
 void drains_stats(const struct drains *ds, struct drains_stats *ret)
 {
     *ret = ds->stats;

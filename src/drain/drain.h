@@ -150,6 +150,11 @@ void drain_set_unreachable(struct drain *d, bool unreachable);
 bool drain_is_done(const struct drain *d);
 void drain_status(const struct drain *d, struct drain_status *ret);
 void drains_stats(const struct drains *ds, struct drains_stats *ret);
+/* Every drain that has not ended, the oldest first, with the node that it drains. */
+void drains_each(const struct drains *ds,
+                 void (*fn)(void *ctx, struct str node, const struct drain *d), void *ctx);
+/* How far the drain is, in words: "draining: 2 pods are left; shop/web-0: its budget …". */
+struct str drain_text(const struct drain *d, struct arena *out);
 
 /* A pod that waits, and for what. */
 struct drain_waiting_pod {

@@ -226,3 +226,26 @@ void drain_event_blocked(struct drain *d)
     event.related = (struct recorder_ref){ 0 };
     recorder_add(recorder, &event);
 }
+
+struct str drain_text(const struct drain *d, struct arena *out)
+{
+    struct drain_status s;
+    drain_status(d, &s);
+    if (drain_is_done(d)) {
+        return STR("the node is drained");
+    }
+    if (!s.synced) {
+        return STR("draining: the node's pods are not known yet");
+    }
+    struct str words =
+        arena_printf(out, "draining: %u %s left", s.left, s.left == 1 ? "pod is" : "pods are");
+    if (s.terminating > 0) {
+        words =
+            arena_printf(out, STR_FMT ", %u of them on the way out", STR_ARG(words), s.terminating);
+    }
+    if (s.blocked) {
+        words = arena_printf(out, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(words),
+                             STR_ARG(s.namespace), STR_ARG(s.pod), STR_ARG(s.reason));
+    }
+    return words;
+}

@@ -197,7 +197,28 @@ static void explain_labels(const struct controller *c, const struct node *node, 
     }
 }
 
-/* "turn 3 of 12 to go into maintenance". */
+/* "turn 3 of 12 to go into maintenance, among the nodes with zone=a that check one counts". */
+static struct str explain_turn(struct managed_node *m, const struct prioqueue *queue,
+                               struct arena *out)
+{
+    struct controller *c = m->c;
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < queue->n; i++) {
+        before += prio_by_since(queue->items[i], &m->queue_item) ? 1 : 0;
+    }
+    struct str turn =
+        arena_printf(out, "turn %u of %u to go into maintenance", before + 1, queue->n);
+    if (m->queue == NULL || c->active == NULL) {
+        return turn;
+    }
+    const struct node_edit edit = { .name = m->item->name, .node = m->item->object };
+    const struct check_input input = { .config = &c->active->config, .edit = &edit, .out = out };
+    struct str group = check_group_text(&input, m->queue->index);
+    struct str check = c->active->config.instances[PLUGIN_CHECK].items[m->queue->index].name;
+    return arena_printf(out, STR_FMT ", among the nodes%s" STR_FMT " that check " STR_FMT " counts",
+                        STR_ARG(turn), group.n > 0 ? " with " : "", STR_ARG(group), STR_ARG(check));
+}
+
 static struct str explain_wait(struct managed_node *m, struct arena *out)
 {
     if (m->grant != NULL && m->grant->stage != GRANT_HELD) {
@@ -214,12 +235,37 @@ static struct str explain_wait(struct managed_node *m, struct arena *out)
     if (m->queue != NULL && m->queue->id == NODE_LIMIT_QUEUE) {
         return node_limit_explain(m, out);
     }
-    const struct prioqueue *queue = m->queue != NULL ? &m->queue->waiting : &m->c->wants_grant;
-    uint32_t before = 0;
-    for (uint32_t i = 0; i < queue->n; i++) {
-        before += prio_by_since(queue->items[i], &m->queue_item) ? 1 : 0;
+    return explain_turn(m, m->queue != NULL ? &m->queue->waiting : &m->c->wants_grant, out);
+}
+
+struct explain_drain {
+    struct str node;
+    struct arena *out;
+    struct node_report *report;
+};
+
+/* Of several drains of a node, one that is blocked is shown. */
+static void explain_one_drain(void *ctx, struct str node, const struct drain *d)
+{
+    const struct explain_drain *x = ctx;
+    struct drain_status s;
+    if (!str_eq(node, x->node) || x->report->draining.blocked) {
+        return;
     }
-    return arena_printf(out, "turn %u of %u to go into maintenance", before + 1, queue->n);
+    drain_status(d, &s);
+    x->report->draining = (struct node_report_drain){
+        .running = true,
+        .blocked = s.blocked,
+        .left = s.left,
+        .namespace = arena_str(x->out, s.namespace),
+        .pod = arena_str(x->out, s.pod),
+        .pdb = arena_str(x->out, s.pdb),
+        .reason = arena_str(x->out, s.reason),
+        .since = s.pod.n > 0 ? s.since : 0,
+    };
+    if (x->report->drain.n == 0) {
+        x->report->drain = drain_text(d, x->out); /* a request's */
+    }
 }
 
 bool controller_explain(struct controller *c, struct str name, struct arena *out,
@@ -249,6 +295,8 @@ bool controller_explain(struct controller *c, struct str name, struct arena *out
     };
     explain_labels(c, node, out, ret);
     node_notify_explain(m, out, ret);
+    drains_each(c->core->drains, explain_one_drain,
+                &(struct explain_drain){ .node = item->name, .out = out, .report = ret });
     if (engine_decide(&input, out, &effect, &err) < 0) {
         ret->error = arena_str(out, str_from(err.msg));
         return true;

@@ -45,6 +45,9 @@ void fleet_report_add(struct fleet_report *s, const struct node_report *r, struc
     (void)profile_state_parse(r->state, &state); /* no label yet, or an unknown one: operational */
     s->nodes++;
     s->counts[state]++;
+    s->draining += r->draining.running ? 1 : 0;
+    s->blocked += r->draining.blocked ? 1 : 0;
+    bool drain_shown = !r->draining.running;
     if (r->error.n > 0) {
         add_entry(s, out,
                   &(struct fleet_report_entry){
@@ -56,6 +59,8 @@ void fleet_report_add(struct fleet_report *s, const struct node_report *r, struc
         const struct node_report_profile *p = &r->profiles[i];
         fleet_report_profile(s, out, p->name)->counts[p->state]++;
         struct str summary = node_report_summary(r, p, &tmp);
+        bool drains = r->draining.running && p->doing.n > 0 && str_eq(p->doing, r->drain);
+        drain_shown = drain_shown || drains;
         if (p->state != PROFILE_STATE_OPERATIONAL || summary.n > 0) {
             add_entry(s, out,
                       &(struct fleet_report_entry){ .node = r->node,
@@ -63,9 +68,20 @@ void fleet_report_add(struct fleet_report *s, const struct node_report *r, struc
                                                     .state = p->state,
                                                     .since = p->since,
                                                     .failing = p->error.n > 0,
+                                                    .draining = drains,
+                                                    .blocked = drains && r->draining.blocked,
                                                     .summary = summary });
         }
         arena_reset(&tmp);
+    }
+    if (!drain_shown) {
+        add_entry(s, out,
+                  &(struct fleet_report_entry){ .node = r->node,
+                                                .state = state,
+                                                .draining = true,
+                                                .blocked = r->draining.blocked,
+                                                .since = r->draining.since,
+                                                .summary = r->drain });
     }
 }
 
@@ -73,8 +89,14 @@ static int compare_entries(const void *left, const void *right)
 {
     const struct fleet_report_entry *a = left;
     const struct fleet_report_entry *b = right;
-    if (a->failing != b->failing) {
+    if (a->blocked != b->blocked) {
+        return a->blocked ? -1 : 1;
+    }
+    if (!a->blocked && a->failing != b->failing) {
         return a->failing ? -1 : 1;
+    }
+    if (!a->blocked && !a->failing && a->draining != b->draining) {
+        return a->draining ? -1 : 1;
     }
     if (a->state != b->state) {
         return a->state > b->state ? -1 : 1;
@@ -111,6 +133,10 @@ static void print_entry(struct json_writer *w, const struct fleet_report_entry *
     jw_pair(w, "state", profile_state_name(e->state));
     jw_pair_time(w, "since", e->since);
     jw_pair_bool(w, "failing", e->failing);
+    if (e->draining) {
+        jw_pair_bool(w, "draining", true);
+        jw_pair_bool(w, "blocked", e->blocked);
+    }
     jw_pair(w, "gist", e->summary);
     jw_obj_end(w);
 }
@@ -133,6 +159,8 @@ void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w
     jw_obj_end(w);
     jw_pair_time(w, "now", s->now);
     jw_pair_i64(w, "nodes", s->nodes);
+    jw_pair_i64(w, "draining", s->draining);
+    jw_pair_i64(w, "blocked", s->blocked);
     jw_key(w, STR("states"));
     jw_obj(w);
     print_counts(w, s->counts);

@@ -15,13 +15,16 @@ struct fleet_report_profile {
     uint32_t counts[PROFILE_STATE_COUNT];
 };
 
-/* A profile of a node that is not at rest: not operational, doing something, or failing. */
+/* A profile of a node that is not at rest: not operational, doing something, or failing; or a node
+ * that a request drains. */
 struct fleet_report_entry {
     struct str node;
-    struct str profile; /* empty: the node as a whole cannot be served */
+    struct str profile; /* empty: the node as a whole cannot be served, or a request drains it */
     enum profile_state state;
     usec_t since; /* 0 = unknown */
     bool failing;
+    bool draining;
+    bool blocked;       /* its drain is */
     struct str summary; /* node_report_summary, or the node's error */
 };
 
@@ -37,6 +40,8 @@ struct fleet_report {
     usec_t now;
     uint32_t columns; /* of the text; 0 = NODE_REPORT_COLUMNS */
     uint32_t nodes;
+    uint32_t draining;                     /* nodes */
+    uint32_t blocked;                      /* of them */
     uint32_t counts[PROFILE_STATE_COUNT];  /* by the node's label; those without are operational */
     struct fleet_report_profile *profiles; /* sorted by name */
     uint32_t profile_n;
@@ -52,8 +57,8 @@ struct fleet_report_profile *fleet_report_profile(struct fleet_report *s, struct
                                                   struct str name);
 /* Counts a node. Texts are copied. */
 void fleet_report_add(struct fleet_report *s, const struct node_report *r, struct arena *out);
-/* Failing ones first, then by state from in-maintenance down, then the longest first, then by
- * name. */
+/* Blocked drains first, then failing ones, then drains, then by state from in-maintenance down,
+ * then the longest first, then by name. */
 void fleet_report_sort(struct fleet_report *s);
 
 void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w);

@@ -74,7 +74,9 @@ static void page_entry(struct fleet_report_page *s, const struct fleet_report_en
     textwrap_add(line, STR("  "));
     textwrap_add(line, e->node);
     textwrap_tab(line, name + 4);
-    textwrap_add(line, e->profile.n > 0 ? e->profile : STR("any profile"));
+    textwrap_add(line, e->profile.n > 0 ? e->profile
+                       : e->draining    ? STR("a request")
+                                        : STR("any profile"));
     if (e->since != 0) {
         textwrap_add(line, STR(", "));
         textwrap_add(line, humantime_since(s->report->now, e->since, &s->tmp));
@@ -86,12 +88,6 @@ static void page_entry(struct fleet_report_page *s, const struct fleet_report_en
     textwrap_end(line);
 }
 
-/* Entries of one kind are neighbours, because they are sorted. */
-static bool same_kind(const struct fleet_report_entry *a, const struct fleet_report_entry *b)
-{
-    return a->failing == b->failing && (a->failing || a->state == b->state);
-}
-
 static struct str kind_name(const struct fleet_report_entry *e)
 {
     static const struct str names[PROFILE_STATE_COUNT] = {
@@ -99,7 +95,16 @@ static struct str kind_name(const struct fleet_report_entry *e)
         [PROFILE_STATE_REQUIRED] = STR_INIT("waiting for maintenance"),
         [PROFILE_STATE_MAINTENANCE] = STR_INIT("in maintenance"),
     };
-    return e->failing ? STR("failing") : names[e->state];
+    return e->blocked    ? STR("blocked drains")
+           : e->failing  ? STR("failing")
+           : e->draining ? STR("draining")
+                         : names[e->state];
+}
+
+/* Entries of one kind are neighbours, because they are sorted. */
+static bool same_kind(const struct fleet_report_entry *a, const struct fleet_report_entry *b)
+{
+    return str_eq(kind_name(a), kind_name(b));
 }
 
 static void page_kind(struct fleet_report_page *s, const struct fleet_report_entry *entries,
@@ -127,11 +132,16 @@ static void page_kind(struct fleet_report_page *s, const struct fleet_report_ent
 static struct str page_heading(struct fleet_report_page *s)
 {
     const struct fleet_report *r = s->report;
-    return arena_printf(&s->tmp,
-                        STR_FMT "%s%u node%s: %u operational, %u waiting, %u in maintenance",
-                        STR_ARG(r->title), r->title.n > 0 ? ": " : "", r->nodes,
-                        r->nodes == 1 ? "" : "s", r->counts[PROFILE_STATE_OPERATIONAL],
-                        r->counts[PROFILE_STATE_REQUIRED], r->counts[PROFILE_STATE_MAINTENANCE]);
+    struct str drains = STR_NONE;
+    if (r->draining > 0) {
+        drains =
+            arena_printf(&s->tmp, "; %u draining, %u of them blocked", r->draining, r->blocked);
+    }
+    return arena_printf(
+        &s->tmp, STR_FMT "%s%u node%s: %u operational, %u waiting, %u in maintenance" STR_FMT,
+        STR_ARG(r->title), r->title.n > 0 ? ": " : "", r->nodes, r->nodes == 1 ? "" : "s",
+        r->counts[PROFILE_STATE_OPERATIONAL], r->counts[PROFILE_STATE_REQUIRED],
+        r->counts[PROFILE_STATE_MAINTENANCE], STR_ARG(drains));
 }
 
 void fleet_report_print_text(const struct fleet_report *r, enum report_format form, struct buf *out)

@@ -58,23 +58,5 @@ void node_drain_stop(struct managed_node *m)
 
 struct str node_drain_text(const struct managed_node *m, struct arena *out)
 {
-    struct drain_status s;
-    drain_status(m->drain, &s);
-    if (drain_is_done(m->drain)) {
-        return STR("the node is drained");
-    }
-    if (!s.synced) {
-        return STR("draining: the node's pods are not known yet");
-    }
-    struct str words =
-        arena_printf(out, "draining: %u %s left", s.left, s.left == 1 ? "pod is" : "pods are");
-    if (s.terminating > 0) {
-        words =
-            arena_printf(out, STR_FMT ", %u of them on the way out", STR_ARG(words), s.terminating);
-    }
-    if (s.blocked) {
-        words = arena_printf(out, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(words),
-                             STR_ARG(s.namespace), STR_ARG(s.pod), STR_ARG(s.reason));
-    }
-    return words;
+    return drain_text(m->drain, out);
 }

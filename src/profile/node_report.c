@@ -68,23 +68,69 @@ static void mark_node(struct node_report_transition *t, const struct check_expr 
     }
 }
 
+/* How a check stands in an expression. */
+#define PLAIN 1u
+#define NEGATED 2u
+
+static void find_signs(const struct check_expr *e, uint32_t at, uint8_t sign, uint8_t *signs)
+{
+    const struct check_expr_node *node = &e->nodes[at];
+    switch (node->kind) {
+    case CHECK_EXPR_NAME:
+        signs[e->vars[node->var].index] |= sign;
+        break;
+    case CHECK_EXPR_CONSTANT:
+        break;
+    case CHECK_EXPR_NOT:
+        find_signs(e, node->right, sign == PLAIN ? NEGATED : PLAIN, signs);
+        break;
+    case CHECK_EXPR_AND:
+    case CHECK_EXPR_OR:
+        find_signs(e, node->left, sign, signs);
+        find_signs(e, node->right, sign, signs);
+        break;
+    }
+}
+
 static void mark_transition(struct node_report_transition *t, struct arena *tmp)
 {
     bool unsure = false;
-    for (uint32_t i = 0; i < t->check_n; i++) {
-        enum check_answer answer = t->checks[i].answer;
-        t->checks[i].holds = answer == CHECK_ERROR || answer == CHECK_PENDING;
-        unsure = unsure || t->checks[i].holds;
-    }
-    if (t->chain_passed || unsure) {
-        return; /* whatever the others say, nothing passes before these are known */
-    }
     struct check_expr e;
     struct err err = { 0 };
     struct instance_names names = { .find = find_check, .ctx = t, .kind = "check" };
-    if (check_expr_parse(t->expression, &names, tmp, &e, &err) == 0 && e.n > 0) {
+    uint8_t *signs = ARENA_ARRAY(tmp, uint8_t, t->check_n + 1);
+    /* A text that is not an expression marks nothing. */
+    bool read = check_expr_parse(t->expression, &names, tmp, &e, &err) == 0 && e.n > 0;
+    if (read) {
+        find_signs(&e, e.n - 1, PLAIN, signs);
+    }
+    for (uint32_t i = 0; i < t->check_n; i++) {
+        enum check_answer answer = t->checks[i].answer;
+        t->checks[i].negated = signs[i] == NEGATED;
+        t->checks[i].holds = answer == CHECK_ERROR || answer == CHECK_PENDING;
+        unsure = unsure || t->checks[i].holds;
+    }
+    /* Whatever the others say, nothing passes before those that are unsure are known. */
+    if (read && !t->chain_passed && !unsure) {
         mark_node(t, &e, e.n - 1, true);
-    } /* otherwise the text is not an expression, and nothing is marked */
+    }
+}
+
+bool node_report_waits(const struct node_report *r, const struct node_report_transition *t)
+{
+    return r->waits.n > 0 && t->passed && t->target == PROFILE_STATE_MAINTENANCE;
+}
+
+struct str node_report_check_label(const struct node_report_check *c, struct arena *out)
+{
+    return c->negated ? arena_concat(out, STR("!"), c->name) : c->name;
+}
+
+enum check_answer node_report_check_meaning(const struct node_report_check *c)
+{
+    return !c->negated || (c->answer != CHECK_PASS && c->answer != CHECK_FAIL) ? c->answer
+           : c->answer == CHECK_PASS                                           ? CHECK_FAIL
+                                                                               : CHECK_PASS;
 }
 
 void node_report_mark_blocking(struct node_report *r)
@@ -255,6 +301,9 @@ static void print_check(struct json_writer *w, const struct node_report_check *c
     jw_pair(w, "type", c->type);
     jw_pair(w, "answer", node_report_answer_name(c->answer));
     jw_pair_bool(w, "holds", c->holds);
+    if (c->negated) {
+        jw_pair_bool(w, "negated", true);
+    }
     jw_pair(w, "reason", c->reason);
     jw_pair(w, "error", c->error);
     jw_pair_time(w, "next", c->next);
@@ -263,15 +312,17 @@ static void print_check(struct json_writer *w, const struct node_report_check *c
     jw_obj_end(w);
 }
 
-static void print_transition(struct json_writer *w, const struct node_report_transition *t)
+static void print_transition(struct json_writer *w, const struct node_report *r,
+                             const struct node_report_transition *t)
 {
+    bool waits = node_report_waits(r, t);
     jw_obj(w);
     jw_pair(w, "target", profile_state_name(t->target));
     jw_pair(w, "expression", t->expression);
-    jw_pair_bool(w, "passed", t->passed);
+    jw_pair_bool(w, "passed", t->passed && !waits);
     jw_pair_bool(w, "chainPassed", t->chain_passed);
     jw_pair(w, "error", t->error);
-    jw_pair(w, "held", t->held);
+    jw_pair(w, "held", waits ? r->waits : t->held);
     jw_pair_time(w, "next", t->next);
     jw_key(w, STR("checks"));
     jw_arr(w);
@@ -298,9 +349,26 @@ static void print_profile(struct json_writer *w, const struct node_report *r,
     jw_key(w, STR("transitions"));
     jw_arr(w);
     for (uint32_t i = 0; i < p->transition_n; i++) {
-        print_transition(w, &p->transitions[i]);
+        print_transition(w, r, &p->transitions[i]);
     }
     jw_arr_end(w);
+    jw_obj_end(w);
+}
+
+static void print_drain(struct json_writer *w, const struct node_report_drain *d)
+{
+    if (!d->running) {
+        return;
+    }
+    jw_key(w, STR("draining"));
+    jw_obj(w);
+    jw_pair_bool(w, "blocked", d->blocked);
+    jw_pair_i64(w, "left", d->left);
+    jw_pair_some(w, "namespace", d->namespace);
+    jw_pair_some(w, "pod", d->pod);
+    jw_pair_some(w, "budget", d->pdb);
+    jw_pair_some(w, "reason", d->reason);
+    jw_pair_time(w, "since", d->since);
     jw_obj_end(w);
 }
 
@@ -314,6 +382,7 @@ static void print_claim(struct json_writer *w, const struct node_report_claim *c
     jw_pair(w, "limits", c->limits);
     jw_pair_time(w, "since", c->since);
     jw_pair_time(w, "deadline", c->deadline);
+    jw_pair_some(w, "atDeadline", c->at_deadline);
     jw_obj_end(w);
 }
 
@@ -341,6 +410,7 @@ void node_report_print_json(const struct node_report *r, struct json_writer *w)
     jw_pair_time(w, "now", r->now);
     jw_pair(w, "waits", r->waits);
     jw_pair(w, "drain", r->drain);
+    print_drain(w, &r->draining);
     print_labels(w, r);
     jw_key(w, STR("unsent"));
     jw_arr(w);

@@ -22,7 +22,9 @@ struct node_report_check {
     struct str reason; /* in words; may be empty */
     struct str error;  /* CHECK_ERROR */
     usec_t next;       /* wall time; USEC_NEVER: not before something is observed */
-    bool holds; /* the transition would need another answer of it, see node_report_mark_blocking */
+    /* See node_report_mark_blocking: */
+    bool holds;   /* the transition would need another answer of it */
+    bool negated; /* the expression has it behind '!' only: its failure is what helps */
 };
 
 struct node_report_transition {
@@ -55,13 +57,26 @@ struct node_report_label {
 
 /* A request for the node, or a reservation of it. */
 struct node_report_claim {
-    struct str who;    /* "request mr-7 of kured", "profile os" */
-    bool holds;        /* it holds the node; otherwise it waits for it */
-    struct str words;  /* "InProgress", or what it waits for */
-    struct str until;  /* what has to happen next */
-    struct str limits; /* that concern it: "node, gpu" */
-    usec_t since;      /* wall time; 0 = unknown */
-    usec_t deadline;   /* wall time; USEC_NEVER = none */
+    struct str who;         /* "request mr-7 of kured", "profile os" */
+    bool holds;             /* it holds the node; otherwise it waits for it */
+    struct str words;       /* "InProgress", or what it waits for */
+    struct str until;       /* what has to happen next */
+    struct str limits;      /* that concern it: "node, gpu" */
+    usec_t since;           /* wall time; 0 = unknown */
+    usec_t deadline;        /* wall time; USEC_NEVER = none */
+    struct str at_deadline; /* what happens then; may be empty */
+};
+
+/* The drain of a node, for whomever it runs. */
+struct node_report_drain {
+    bool running;
+    bool blocked;  /* somebody should look: a pod waits longer than is usual */
+    uint32_t left; /* pods that have to go */
+    struct str namespace;
+    struct str pod;    /* that waits longest; empty = none waits */
+    struct str pdb;    /* the budget that refuses it; empty = none does */
+    struct str reason; /* why the pod waits */
+    usec_t since;      /* wall time: since when it does; 0 = unknown */
 };
 
 /* A notification that could not be sent yet. */
@@ -85,6 +100,7 @@ struct node_report {
     uint32_t columns; /* of the text; 0 = NODE_REPORT_COLUMNS */
     struct str waits; /* "turn 3 of 12 to go into maintenance"; empty = for nothing */
     struct str drain; /* how far the drain is; empty = none runs */
+    struct node_report_drain draining;
     struct node_report_label *labels; /* those that the configuration shows, sorted */
     uint32_t label_n;
     struct node_report_profile *profiles; /* in the label's order */
@@ -98,8 +114,8 @@ struct node_report {
 /* "pass", "fail", "error", "pending". */
 struct str node_report_answer_name(enum check_answer answer);
 
-/* Finds out, for every transition whose chain does not pass, which checks block it: those whose
- * answer is not what the expression needs, negations included. */
+/* Finds out, for every transition, which checks are negated, and which block it if its chain does
+ * not pass: those whose answer is not what the expression needs. */
 void node_report_mark_blocking(struct node_report *r);
 
 /* One element of /api/v1/info, byte for byte as the original writes it. */
@@ -117,6 +133,14 @@ enum report_format {
 #define NODE_REPORT_COLUMNS 80u
 
 void node_report_print_text(const struct node_report *r, enum report_format form, struct buf *out);
+
+/* The transition's checks let the node into maintenance, and the node waits for its turn or for a
+ * limit: `report->waits` says for which. */
+bool node_report_waits(const struct node_report *r, const struct node_report_transition *t);
+/* "!blocked" for a check that is negated; what it means for its transition: a negated check that
+ * fails counts as passed. */
+struct str node_report_check_label(const struct node_report_check *c, struct arena *out);
+enum check_answer node_report_check_meaning(const struct node_report_check *c);
 
 /* One sentence about a profile: what it does, what failed, or what holds it. Empty when it is
  * operational and waits for nothing. Lives in `out` or in the report. */

@@ -17,14 +17,23 @@ static struct str held_by(const struct node_report_transition *t, struct arena *
             continue;
         }
         struct str words = c->error.n > 0 ? c->error : c->reason;
-        buf_printf(&text, "%s" STR_FMT, text.n > 0 ? "; " : "", STR_ARG(c->name));
+        struct str label = node_report_check_label(c, out);
+        buf_printf(&text, "%s" STR_FMT, text.n > 0 ? "; " : "", STR_ARG(label));
         if (words.n > 0) {
             buf_printf(&text, ": " STR_FMT, STR_ARG(words));
         } else {
-            buf_printf(&text, " is '" STR_FMT "'", STR_ARG(node_report_answer_name(c->answer)));
+            buf_printf(&text, " is '" STR_FMT "'",
+                       STR_ARG(node_report_answer_name(node_report_check_meaning(c))));
         }
     }
     return arena_str(out, buf_str(&text));
+}
+
+/* It is not on its way yet: it waits for its turn, or for a limit. */
+static bool waits_to_go(const struct node_report *r, const struct node_report_profile *p)
+{
+    return r->waits.n > 0 && p->next == PROFILE_STATE_MAINTENANCE &&
+           p->state != PROFILE_STATE_MAINTENANCE;
 }
 
 struct str node_report_summary(const struct node_report *r, const struct node_report_profile *p,
@@ -36,14 +45,14 @@ struct str node_report_summary(const struct node_report *r, const struct node_re
     if (p->doing.n > 0) {
         return p->doing;
     }
-    if (p->state != p->next) {
+    if (p->state != p->next && !waits_to_go(r, p)) {
         struct str next = profile_state_name(p->next);
         return arena_printf(out, "goes to " STR_FMT, STR_ARG(next));
     }
-    if (p->state == PROFILE_STATE_OPERATIONAL) {
+    if (p->state == PROFILE_STATE_OPERATIONAL && !waits_to_go(r, p)) {
         return STR_NONE;
     }
-    if (p->state == PROFILE_STATE_REQUIRED && r->waits.n > 0) {
+    if (p->state != PROFILE_STATE_MAINTENANCE && r->waits.n > 0) {
         return r->waits;
     }
     for (uint32_t i = 0; i < p->transition_n; i++) {
@@ -98,9 +107,9 @@ static void page_check(struct node_report_page *p, const struct node_report_chec
     struct textwrap *line = &p->line;
     line->hang = 15;
     textwrap_add(line, c->holds ? STR("    * ") : STR("      "));
-    textwrap_add(line, node_report_answer_name(c->answer));
+    textwrap_add(line, node_report_answer_name(node_report_check_meaning(c)));
     textwrap_tab(line, 15);
-    textwrap_add(line, c->name);
+    textwrap_add(line, node_report_check_label(c, &p->tmp));
     if (!str_eq(c->name, c->type)) {
         textwrap_add(line, STR(" ("));
         textwrap_add(line, c->type);
@@ -122,8 +131,12 @@ static void page_check(struct node_report_page *p, const struct node_report_chec
     textwrap_end(line);
 }
 
-static struct str transition_verdict(const struct node_report_transition *t)
+static struct str transition_verdict(const struct node_report *r,
+                                     const struct node_report_transition *t)
 {
+    if (node_report_waits(r, t)) {
+        return STR("not yet");
+    }
     if (t->passed) {
         return STR("yes");
     }
@@ -140,7 +153,7 @@ static void page_transition(struct node_report_page *p, const struct node_report
     textwrap_add(line, STR("  to "));
     textwrap_add(line, profile_state_name(t->target));
     textwrap_add(line, STR(": "));
-    textwrap_add(line, transition_verdict(t));
+    textwrap_add(line, transition_verdict(p->report, t));
     struct str when = humantime_at(p->report->now, t->next, &p->tmp);
     if (when.n > 0 && !t->passed) {
         textwrap_add(line, STR("; could change "));
@@ -152,7 +165,7 @@ static void page_transition(struct node_report_page *p, const struct node_report
         page_check(p, &t->checks[i]);
     }
     page_field(p, 6, "error", t->error);
-    page_field(p, 6, "held", t->held);
+    page_field(p, 6, "held", node_report_waits(p->report, t) ? p->report->waits : t->held);
 }
 
 static void page_profile(struct node_report_page *p, const struct node_report_profile *profile)
@@ -168,7 +181,7 @@ static void page_profile(struct node_report_page *p, const struct node_report_pr
         textwrap_add(line, STR(" for "));
         textwrap_add(line, humantime_since(p->report->now, profile->since, &p->tmp));
     }
-    if (profile->next != profile->state) {
+    if (profile->next != profile->state && !waits_to_go(p->report, profile)) {
         textwrap_add(line, STR(", goes to "));
         textwrap_add(line, profile_state_name(profile->next));
     }
@@ -216,6 +229,8 @@ static void page_claim(struct node_report_page *p, const struct node_report_clai
     textwrap_add(line, c->until);
     textwrap_add(line, when.n > 0 ? STR("; deadline ") : STR_NONE);
     textwrap_add(line, when);
+    textwrap_add(line, when.n > 0 && c->at_deadline.n > 0 ? STR(", then ") : STR_NONE);
+    textwrap_add(line, when.n > 0 ? c->at_deadline : STR_NONE);
     textwrap_add(line, c->limits.n > 0 ? STR("; under ") : STR_NONE);
     textwrap_add(line, c->limits);
     textwrap_end(line);
@@ -230,6 +245,13 @@ static void page_unsent(struct node_report_page *p, const struct node_report_uns
         arena_printf(&p->tmp, STR_FMT " about " STR_FMT " in " STR_FMT ": " STR_FMT "%s" STR_FMT,
                      STR_ARG(u->instance), STR_ARG(u->profile), STR_ARG(u->state),
                      STR_ARG(u->error), when.n > 0 ? "; next try " : "; tried now", STR_ARG(when)));
+}
+
+/* The words of a drain that is blocked stand below their own heading: somebody has to see to it. */
+static void page_drain(struct node_report_page *p)
+{
+    const struct node_report *r = p->report;
+    page_field(p, 2, r->draining.blocked ? "blocked" : "drain", r->drain);
 }
 
 void node_report_print_text(const struct node_report *r, enum report_format form, struct buf *out)
@@ -253,7 +275,7 @@ void node_report_print_text(const struct node_report *r, enum report_format form
     textwrap_end(&p.line);
     page_field(&p, 2, "error", r->error);
     page_field(&p, 2, "waits", r->waits);
-    page_field(&p, 2, "drain", r->drain);
+    page_drain(&p);
     for (uint32_t i = 0; i < r->unsent_n; i++) {
         page_unsent(&p, &r->unsent[i]);
     }

@@ -104,6 +104,7 @@ static bool collect_request(void *ctx, const struct requests_view *v)
                                 .position = v->waits ? v->position : 0,
                                 .since = v->since,
                                 .deadline = v->deadline,
+                                .at_deadline = v->at_deadline,
                                 .next = v->next,
                                 .limit = v->limit,
                                 .limits = v->limits,
@@ -267,6 +268,51 @@ static struct str until_text(const struct limits_report *b, const struct limits_
     return STR("its client says Completed");
 }
 
+/* What a step of the preparation does that has taken too long. */
+static struct str at_step_timeout(enum on_timeout on_timeout)
+{
+    switch (on_timeout) {
+    case ON_TIMEOUT_REJECT:
+        return STR("it goes back to the queue");
+    case ON_TIMEOUT_PROCEED:
+        return STR("it goes on to the next step");
+    case ON_TIMEOUT_FORCE:
+        return STR("the pods that are left are deleted");
+    }
+    return STR_NONE;
+}
+
+static struct str at_progress_timeout(enum on_in_progress on_in_progress)
+{
+    switch (on_in_progress) {
+    case ON_PROGRESS_RELEASE:
+        return STR("it expires: its place is given to others, the cordon stays");
+    case ON_PROGRESS_REQUEUE:
+        return STR("it goes back to the queue");
+    case ON_PROGRESS_CLOSE:
+        return STR("it is closed");
+    case ON_PROGRESS_HOLD:
+        return STR("it is marked as late and keeps its place");
+    }
+    return STR_NONE;
+}
+
+struct str limits_report_at_deadline(enum mrequest_phase phase, enum mrequest_step step,
+                                     const struct limit_options *options)
+{
+    if (phase == MR_PHASE_PREPARING && step == MR_STEP_DETACH) {
+        return at_step_timeout(options->detach.on_timeout);
+    }
+    if (phase == MR_PHASE_PREPARING) {
+        return at_step_timeout(options->drain.on_timeout);
+    }
+    if (phase == MR_PHASE_APPROVED) {
+        return options->on_approved == ON_APPROVED_CLOSE ? STR("it is closed")
+                                                         : STR("it goes back to the queue");
+    }
+    return phase == MR_PHASE_IN_PROGRESS ? at_progress_timeout(options->on_in_progress) : STR_NONE;
+}
+
 /* ── bringing together ─────────────────────────────────────────────────────────────────────── */
 
 struct limits_report_index {
@@ -311,6 +357,7 @@ static void index_add_unlisted(struct limits_report_index *index,
                                                            .phase = h->phase,
                                                            .since = h->since,
                                                            .deadline = h->deadline,
+                                                           .at_deadline = h->at_deadline,
                                                            .next = USEC_NEVER,
                                                            .limits = limits,
                                                            .limit_n = n },
@@ -329,6 +376,7 @@ static void index_holders(struct limits_report_index *index)
                 h->client = c->client;
                 h->phase = c->waits ? h->phase : c->phase;
                 h->deadline = c->deadline;
+                h->at_deadline = c->at_deadline;
             }
             if (map_put(&index->holders, h->uid, h) == NULL && c == NULL) {
                 index_add_unlisted(index, &b->limits[i], h);
@@ -353,7 +401,8 @@ index_find_blocker(const struct limits_report_index *index, struct str uid)
                                              .client = c->client,
                                              .phase = c->phase,
                                              .since = c->since,
-                                             .deadline = c->deadline };
+                                             .deadline = c->deadline,
+                                             .at_deadline = c->at_deadline };
     return holder;
 }
 

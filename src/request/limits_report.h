@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "format/json_writer.h"
+#include "kinds/maintenance_request.h"
 #include "ledger/arbiter.h"
 #include "request/requests.h"
 
@@ -26,8 +27,9 @@ struct limits_report_holder {
     struct str name;   /* of the request, or "profile/os" */
     struct str client; /* of the request; may be empty */
     struct str phase;
-    usec_t since;    /* wall; 0 = unknown */
-    usec_t deadline; /* wall; USEC_NEVER = none */
+    usec_t since;           /* wall; 0 = unknown */
+    usec_t deadline;        /* wall; USEC_NEVER = none */
+    struct str at_deadline; /* what happens then; may be empty */
 };
 
 struct limits_report_limit {
@@ -71,6 +73,7 @@ struct limits_report_claim {
     uint32_t position;        /* in the queue of its limit, from 1; 0 = unknown */
     usec_t since;             /* wall: since when it is in this phase; 0 = unknown */
     usec_t deadline;          /* wall; USEC_NEVER = none */
+    struct str at_deadline;   /* what happens then; may be empty */
     usec_t next;              /* wall: when it could change by itself; USEC_NEVER */
     struct str limit;         /* that refuses it; empty = none does */
     const struct str *limits; /* that apply to it */
@@ -112,6 +115,11 @@ void limits_report_finish(struct limits_report *b, struct arena *out);
 bool limits_report_only_request(struct limits_report *b, struct str name, struct arena *out);
 /* The same for a limit: itself, and the claims that it concerns. */
 bool limits_report_only_limit(struct limits_report *b, struct str name);
+
+/* What happens to a request at its deadline, as the limits that apply to it say: "it goes back to
+ * the queue". Empty: nothing, or it is not known. */
+struct str limits_report_at_deadline(enum mrequest_phase phase, enum mrequest_step step,
+                                     const struct limit_options *options);
 
 /* ── reading it ────────────────────────────────────────────────────────────────────────────── */
 

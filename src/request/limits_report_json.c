@@ -11,6 +11,7 @@ static void print_holder(struct json_writer *w, const struct limits_report_holde
     jw_pair(w, "phase", h->phase);
     jw_pair_time(w, "since", h->since);
     jw_pair_time(w, "deadline", h->deadline);
+    jw_pair_some(w, "atDeadline", h->at_deadline);
     jw_obj_end(w);
 }
 
@@ -67,6 +68,7 @@ static void print_claim(struct json_writer *w, const struct limits_report_claim 
     jw_pair_i64(w, "position", c->position);
     jw_pair_time(w, "since", c->since);
     jw_pair_time(w, "deadline", c->deadline);
+    jw_pair_some(w, "atDeadline", c->at_deadline);
     jw_pair_time(w, "next", c->next);
     jw_pair(w, "limit", c->limit);
     jw_key(w, STR("limits"));

@@ -141,13 +141,23 @@ static struct str age_text(const struct limits_page *p, usec_t since, struct are
     return since > 0 ? humantime_since(p->limits_report->now, since, out) : STR_NONE;
 }
 
-/* "mr-a-1 of kured for 4m, InProgress, deadline in 3m (…)". */
+/* "in 3m (Mon 01:37:46 UTC), then it is closed"; empty = there is no deadline. */
+static struct str deadline_text(const struct limits_page *p, usec_t deadline, struct str then,
+                                struct arena *out)
+{
+    struct str when = humantime_at(p->limits_report->now, deadline, out);
+    return when.n == 0 || then.n == 0
+               ? when
+               : arena_printf(out, STR_FMT ", then " STR_FMT, STR_ARG(when), STR_ARG(then));
+}
+
+/* "mr-a-1 of kured for 4m, InProgress, deadline in 3m (…), then …". */
 static struct str holder_text(const struct limits_page *p, const struct limits_report_holder *h,
                               struct arena *out)
 {
     struct str who = limits_report_owner_text(h->name, h->client, out);
     struct str length = age_text(p, h->since, out);
-    struct str when = humantime_at(p->limits_report->now, h->deadline, out);
+    struct str when = deadline_text(p, h->deadline, h->at_deadline, out);
     return arena_printf(out, STR_FMT "%s" STR_FMT "%s" STR_FMT "%s" STR_FMT, STR_ARG(who),
                         length.n > 0 ? " for " : "", STR_ARG(length), h->phase.n > 0 ? ", " : "",
                         STR_ARG(h->phase), when.n > 0 ? ", deadline " : "", STR_ARG(when));
@@ -188,7 +198,7 @@ static void claim_head_text(struct limits_page *p, const struct limits_report_cl
 {
     struct arena *a = &p->tmp;
     struct str length = age_text(p, c->since, a);
-    struct str when = c->waits ? STR_NONE : humantime_at(p->limits_report->now, c->deadline, a);
+    struct str when = c->waits ? STR_NONE : deadline_text(p, c->deadline, c->at_deadline, a);
     struct str phase = c->waits ? STR_NONE : c->phase;
     if (c->waits && c->position > 0) {
         textwrap_printf(&p->line, "%u. ", c->position);
@@ -295,7 +305,7 @@ static void limits_page_request(struct limits_page *p, const struct limits_repor
             ? arena_printf(a, STR_FMT ": " STR_FMT, STR_ARG(c->reason), STR_ARG(c->message))
             : arena_concat(a, c->reason, c->message));
     limits_page_field(p, c->waits ? "until" : "next", until_text(p, c, a));
-    limits_page_field(p, "deadline", humantime_at(p->limits_report->now, c->deadline, a));
+    limits_page_field(p, "deadline", deadline_text(p, c->deadline, c->at_deadline, a));
     limits_page_field(p, "limits",
                       c->limit_n > 0 ? limit_names_text(c, a) : STR("none concerns it"));
     if (p->limits_report->limit_n > 0) {

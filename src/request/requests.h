@@ -59,12 +59,13 @@ struct requests_view {
     struct str message; /* what it waits for, with numbers, and what would unblock it */
     uint32_t position;
     int32_t priority;
-    bool waits;      /* Pending */
-    bool last;       /* then: it is not in the queue now, or is behind all others */
-    bool ended;      /* Completed or Rejected */
-    usec_t since;    /* wall: since when it is in this phase */
-    usec_t deadline; /* wall; USEC_NEVER = none */
-    usec_t next;     /* wall: when what it waits for could change by itself; USEC_NEVER */
+    bool waits;             /* Pending */
+    bool last;              /* then: it is not in the queue now, or is behind all others */
+    bool ended;             /* Completed or Rejected */
+    usec_t since;           /* wall: since when it is in this phase */
+    usec_t deadline;        /* wall; USEC_NEVER = none */
+    struct str at_deadline; /* what happens then */
+    usec_t next;            /* wall: when what it waits for could change by itself; USEC_NEVER */
     const struct str *limits;
     uint32_t limit_n;
     struct str limit;   /* the one that refuses; empty = none does */

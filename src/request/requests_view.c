@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "request/limits_report.h"
 #include "request/requests_internal.h"
 
 uint64_t requests_turns(const struct requests *r)
@@ -43,6 +44,21 @@ static int tracked_order(const void *left, const void *right)
     return queued ? str_cmp(a->uid, b->uid) : str_cmp(a->name, b->name);
 }
 
+/* What the deadline of a request that holds something means. */
+static struct str tracked_at_deadline(const struct tracked_request *c)
+{
+    const struct mrequest_status *s =
+        &((const struct maintenance_request *)c->item->object)->status;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct limit_options options;
+    if (c->ask == NULL || s->deadline <= 0 || s->limit_n == 0) {
+        return STR_NONE;
+    }
+    ask_options(c->ask, &tmp, &options);
+    return limits_report_at_deadline(s->phase, s->step, &options);
+}
+
 static void tracked_view(const struct tracked_request *c, struct requests_view *ret)
 {
     const struct maintenance_request *m = c->item->object;
@@ -67,6 +83,7 @@ static void tracked_view(const struct tracked_request *c, struct requests_view *
         .ended = mrequest_phase_ended(s->phase),
         .since = mrequest_status_since(s) > 0 ? mrequest_status_since(s) : m->created,
         .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
+        .at_deadline = tracked_at_deadline(c),
         .next = USEC_NEVER,
         .limits = s->limits,
         .limit_n = s->limit_n,

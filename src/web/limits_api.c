@@ -88,6 +88,10 @@ static void claim_report(const struct limits_report_claim *c, struct arena *out,
     bool profile = limits_report_is_profile(c->name);
     struct str who = limits_report_owner_text(c->name, c->client, out);
     struct str words = c->waits ? c->message : c->phase;
+    if (!c->waits && str_eq(c->phase, STR("Preparing")) && c->message.n > 0) {
+        /* What the preparation waits for, such as the pod that does not go. */
+        words = arena_printf(out, STR_FMT ": " STR_FMT, STR_ARG(c->phase), STR_ARG(c->message));
+    }
     *ret = (struct node_report_claim){
         .who = profile ? who : arena_concat(out, STR("request "), who),
         .holds = !c->waits,
@@ -97,6 +101,7 @@ static void claim_report(const struct limits_report_claim *c, struct arena *out,
         .limits = claim_limits_text(c, out),
         .since = c->since,
         .deadline = c->deadline,
+        .at_deadline = c->at_deadline,
     };
 }
 

@@ -94,6 +94,19 @@ def test_status_counts_and_says_who_waits(client, make_node, unique, ask):
              what="the metrics tell the same")
 
 
+def test_a_turn_names_its_group_and_is_no_yes(client, make_node, unique, launch):
+    """Nodes of one pool wait for each other; what they wait for says which pool that is."""
+    controller = launch(CONFIG.replace("{max: 1, profile: look}", "{max: 1, profile: look, groupBy: [pool]}"))
+    names = [make_node(f"{unique}-{i}", {PROFILE: "look", "approved": "true", "pool": unique}) for i in "ab"]
+    label(client, names[0], update="needed")
+    wait_state(client, names[0], "in-maintenance")
+    label(client, names[1], update="needed")
+    wait_state(client, names[1], "maintenance-required")
+    wait_for(lambda: controller.metric("drydock_nodes_waiting") == 1, what="it stands in line")
+    told = " ".join(controller.get(f"/api/v1/explain?node={names[1]}&format=text")[2].split())
+    assert f"turn 1 of 1 to go into maintenance, among the nodes with pool={unique} that check room counts" in told
+
+
 def test_as_a_plugin_of_kubectl(client, make_node, unique, ask, tmp_path):
     name = make_node(unique, {PROFILE: "look"})
     wait_state(client, name, "operational")

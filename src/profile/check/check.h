@@ -57,3 +57,6 @@ void check_run(const struct check_input *in, uint32_t index, struct check_verdic
 /* maxMaintenance: how many more nodes of the group may go into maintenance now (may be negative).
  * `*ret_next` is when that number could grow by itself (skipAfter). */
 int64_t check_group_left(const struct check_input *in, uint32_t index, usec_t *ret_next);
+/* maxMaintenance: the labels that make the node's group, "zone=a,pool=b"; empty: all nodes are one
+ * group. */
+struct str check_group_text(const struct check_input *in, uint32_t index);

@@ -133,3 +133,13 @@ int64_t check_group_left(const struct check_input *in, uint32_t index, usec_t *r
     return limit_group.unreadable.n > 0 ? MIN(0, limit->max)
                                         : limit->max - (int64_t)limit_group.count;
 }
+
+struct str check_group_text(const struct check_input *in, uint32_t index)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    uint64_t hash;
+    ASSERT(in->config->instances[PLUGIN_CHECK].items[index].check == &check_max_maintenance);
+    print_group(check_prepared(in, index), group_of(in, index, &hash), &text);
+    return arena_str(in->out, buf_str(&text));
+}

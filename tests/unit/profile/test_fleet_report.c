@@ -89,6 +89,57 @@ TEST(fleet_report_prints_who_waits_for_what)
               "  n4  os, 1h30m: stays: there is no transition out of this state\n");
 }
 
+/* Whoever is woken at night sees the blocked drain first, whoever it is for. */
+TEST(fleet_report_has_blocked_drains_first)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct fleet_report s = { .now = NOW };
+    struct str drain = STR("draining: 1 pod is left; shop/web-0: its budget allows none");
+    struct node_report_profile os = { .name = STR("os"),
+                                      .state = PROFILE_STATE_REQUIRED,
+                                      .next = PROFILE_STATE_REQUIRED,
+                                      .doing = drain };
+    struct node_report_profile failing = { .name = STR("os"), .error = STR("boom") };
+    const struct node_report_drain blocked = { .running = true, .blocked = true, .left = 1 };
+    fleet_report_add(
+        &s, &(struct node_report){ .node = STR("bad"), .profiles = &failing, .profile_n = 1 }, &a);
+    fleet_report_add(&s,
+                     &(struct node_report){ .node = STR("by-profile"),
+                                            .drain = drain,
+                                            .draining = blocked,
+                                            .profiles = &os,
+                                            .profile_n = 1 },
+                     &a);
+    fleet_report_add(&s,
+                     &(struct node_report){ .node = STR("by-request"),
+                                            .drain = STR("draining: 2 pods are left"),
+                                            .draining = { .running = true, .left = 2 } },
+                     &a);
+    fleet_report_add(
+        &s, &(struct node_report){ .node = STR("held-up"), .drain = drain, .draining = blocked },
+        &a);
+    fleet_report_sort(&s);
+    fleet_report_print_text(&s, NODE_REPORT_TEXT, &out);
+    CHECK(str_starts(buf_str(&out),
+                     STR("4 nodes: 4 operational, 0 waiting, 0 in maintenance; 3 draining, 2 of "
+                         "them\n  blocked\n")));
+    CHECK(str_ends(
+        buf_str(&out),
+        STR("blocked drains (2)\n"
+            "  by-profile  os: draining: 1 pod is left; shop/web-0: its budget allows none\n"
+            "  held-up     a request: draining: 1 pod is left; shop/web-0: its budget allows\n"
+            "              none\n"
+            "\n"
+            "failing (1)\n"
+            "  bad  os: boom\n"
+            "\n"
+            "draining (1)\n"
+            "  by-request  a request: draining: 2 pods are left\n")));
+}
+
 TEST(fleet_report_says_what_is_wrong_with_the_controller)
 {
     CLEANUP(buf_done)
@@ -144,7 +195,8 @@ TEST(fleet_report_json_has_everything)
     CHECK_STR(buf_str(&json),
               "{\"version\":\"1\",\"title\":\"kind\",\"leader\":\"pod-0_x\",\"why\":\"\",\"config\""
               ":{\"file\":\"config/maintenance.yaml\",\"error\":\"\",\"loaded\":\"2026-11-15T22:31:"
-              "46Z\"},\"now\":\"2026-11-16T01:31:46Z\",\"nodes\":6,\"states\":{\"operational\":2,\""
+              "46Z\"},\"now\":\"2026-11-16T01:31:46Z\",\"nodes\":6,\"draining\":0,\"blocked\":0,"
+              "\"states\":{\"operational\":2,\""
               "maintenance-required\":3,\"in-maintenance\":1},\"profiles\":[{\"name\":\"kernel\",\""
               "operational\":0,\"maintenance-required\":1,\"in-maintenance\":0},{\"name\":\"os\",\""
               "operational\":1,\"maintenance-required\":2,\"in-maintenance\":1},{\"name\":\"unused"

@@ -77,6 +77,111 @@ TEST(node_report_mark_finds_what_stands_in_the_way)
     CHECK(!c[1].holds);
     CHECK(c[2].holds);
     CHECK(c[3].holds);
+    CHECK(!c[1].negated);
+    CHECK(c[2].negated);
+}
+
+/* A check behind '!' is shown by what it means for the transition: that it fails is what helps. */
+TEST(node_report_shows_a_negated_check_by_what_it_means)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct node_report_check three[] = {
+        { .name = STR("busy"), .type = STR("hasLabel"), .answer = CHECK_FAIL, .next = USEC_NEVER },
+        { .name = STR("night"), .type = STR("night"), .answer = CHECK_PASS, .next = USEC_NEVER },
+        { .name = STR("gone"), .type = STR("gone"), .answer = CHECK_PENDING, .next = USEC_NEVER },
+    };
+    struct node_report_transition t = { .target = PROFILE_STATE_MAINTENANCE,
+                                        .expression = STR("!busy && (night || !night) && !gone"),
+                                        .next = USEC_NEVER,
+                                        .checks = three,
+                                        .check_n = 3 };
+    struct node_report_profile p = { .name = STR("os"), .transitions = &t, .transition_n = 1 };
+    struct node_report r = { .node = STR("n"), .now = NOW, .profiles = &p, .profile_n = 1 };
+    node_report_mark_blocking(&r);
+    node_report_print_text(&r, NODE_REPORT_TEXT, &out);
+    CHECK(str_ends(buf_str(&out), STR("      pass     !busy (hasLabel)\n"
+                                      "      pass     night\n" /* on both sides: as it answers */
+                                      "    * pending  !gone\n")));
+}
+
+/* The checks let the node go, and a limit does not: that is no "yes". */
+TEST(node_report_says_not_yet_while_a_limit_is_waited_for)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    CLEANUP(buf_done)
+    struct buf json = { 0 };
+    struct node_report_transition t = { .target = PROFILE_STATE_MAINTENANCE,
+                                        .expression = STR("due"),
+                                        .passed = true,
+                                        .chain_passed = true,
+                                        .next = USEC_NEVER };
+    struct node_report_profile p = { .name = STR("os"),
+                                     .state = PROFILE_STATE_REQUIRED,
+                                     .next = PROFILE_STATE_MAINTENANCE,
+                                     .transitions = &t,
+                                     .transition_n = 1 };
+    struct node_report r = { .node = STR("n"),
+                             .now = NOW,
+                             .waits = STR("limit workers is full: 1 of 1"),
+                             .profiles = &p,
+                             .profile_n = 1 };
+    node_report_print_text(&r, NODE_REPORT_TEXT, &out);
+    CHECK_STR(buf_str(&out), "node n: no state yet, not ready\n"
+                             "  waits    limit workers is full: 1 of 1\n"
+                             "\n"
+                             "profile os: maintenance-required\n"
+                             "  to in-maintenance: not yet\n"
+                             "      if       due\n"
+                             "      held     limit workers is full: 1 of 1\n");
+    CHECK_STR(node_report_summary(&r, &p, &a), "limit workers is full: 1 of 1");
+    struct json_writer w = json_writer_on(&json);
+    node_report_print_json(&r, &w);
+    CHECK(str_contains(buf_str(&json), STR("\"passed\":false,\"chainPassed\":true,\"error\":\"\","
+                                           "\"held\":\"limit workers is full: 1 of 1\"")));
+    /* What the original says is left as it is. */
+    buf_reset(&json);
+    w = json_writer_on(&json);
+    node_report_print_info(&r, &w);
+    CHECK(str_contains(buf_str(&json), STR("{\"passed\":true,\"target\":\"in-maintenance\"")));
+    r.waits = STR_NONE;
+    CHECK_STR(node_report_summary(&r, &p, &a), "goes to in-maintenance");
+}
+
+/* Whose drain it is does not matter: the pod and its budget are what somebody has to see to. */
+TEST(node_report_tells_of_a_blocked_drain)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    CLEANUP(buf_done)
+    struct buf json = { 0 };
+    struct node_report r = {
+        .node = STR("n"),
+        .now = NOW,
+        .drain = STR("draining: 1 pod is left; shop/web-0: its budget allows none"),
+        .draining = { .running = true,
+                      .blocked = true,
+                      .left = 1,
+                      .namespace = STR("shop"),
+                      .pod = STR("web-0"),
+                      .pdb = STR("web"),
+                      .reason = STR("its budget allows none"),
+                      .since = NOW - MINUTES(5) },
+    };
+    node_report_print_text(&r, NODE_REPORT_TEXT, &out);
+    CHECK(
+        str_ends(buf_str(&out),
+                 STR("  blocked  draining: 1 pod is left; shop/web-0: its budget allows none\n")));
+    struct json_writer w = json_writer_on(&json);
+    node_report_print_json(&r, &w);
+    CHECK(str_contains(
+        buf_str(&json),
+        STR("\"draining\":{\"blocked\":true,\"left\":1,\"namespace\":\"shop\",\"pod\":\"web-0\","
+            "\"budget\":\"web\",\"reason\":\"its budget allows none\","
+            "\"since\":\"2026-11-16T01:26:46Z\"}")));
 }
 
 TEST(node_report_mark_names_only_what_is_not_known_while_something_is_not)
@@ -133,7 +238,7 @@ TEST(node_report_prints_a_text_of_eighty_columns)
               "               16:00; could change in 6h28m (Mon 08:00:00 UTC)\n"
               "      pass     approved (hasAnnotation): annotation cloud.sap/approved is "
               "\"true\"\n"
-              "    * pass     blocked (hasLabel)\n"
+              "    * fail     !blocked (hasLabel)\n"
               "    * fail     spare (nodeCount): there are 3 nodes, 4 are wanted\n"
               "\n"
               "profile default: operational\n"
@@ -152,7 +257,8 @@ static struct node_report_claim claims[] = {
       .until = STR_INIT("its client says Completed"),
       .limits = STR_INIT("gpu, node"),
       .since = NOW - MINUTES(4),
-      .deadline = NOW + SECONDS(9) },
+      .deadline = NOW + SECONDS(9),
+      .at_deadline = STR_INIT("it is closed") },
     { .who = STR_INIT("profile os"), .deadline = USEC_NEVER },
 };
 
@@ -165,7 +271,8 @@ TEST(node_report_names_who_holds_the_node_and_who_asks_for_it)
     CHECK_STR(buf_str(&out),
               "node n: no state yet, not ready\n"
               "  held     by request mr-7 of kured for 4m: InProgress; until its client says\n"
-              "           Completed; deadline in 9s (Mon 01:31:55 UTC); under gpu, node\n"
+              "           Completed; deadline in 9s (Mon 01:31:55 UTC), then it is closed;\n"
+              "           under gpu, node\n"
               "  asked    by profile os\n");
 }
 
@@ -225,7 +332,7 @@ TEST(node_report_wide_has_the_raw_info_and_no_breaks)
                        STR("\n    * fail     spare (nodeCount): there are 3 nodes, 4 are wanted  "
                            "{\"current\":3,\"expected\":4}\n")));
     CHECK(str_contains(buf_str(&out), STR("is outside of 08:00 to 16:00; could change in 6h28m")));
-    CHECK(str_contains(buf_str(&out), STR(" blocked (hasLabel)\n"))); /* it has none */
+    CHECK(str_contains(buf_str(&out), STR(" !blocked (hasLabel)\n"))); /* it has none */
     struct node_report_check *spare = &r.profiles[0].transitions[0].checks[3];
     const struct node_report_check before = *spare;
     spare->answer = CHECK_ERROR;
@@ -243,7 +350,7 @@ TEST(node_report_gist_says_what_a_profile_is_about)
     struct arena a = { 0 };
     struct node_report r = sample();
     CHECK_STR(node_report_summary(&r, &r.profiles[0], &a),
-              "window: Monday 01:31 UTC is outside of 08:00 to 16:00; blocked is 'pass'; spare: "
+              "window: Monday 01:31 UTC is outside of 08:00 to 16:00; !blocked is 'fail'; spare: "
               "there are 3 nodes, 4 are wanted");
     CHECK_STR(node_report_summary(&r, &r.profiles[1], &a), "");
     r.waits = STR("turn 3 of 12 to go into maintenance");
@@ -338,31 +445,34 @@ TEST(node_report_json_has_everything)
     r.claim_n = 2;
     struct json_writer w = json_writer_on(&json);
     node_report_print_json(&r, &w);
-    CHECK_STR(buf_str(&json),
-              "{\"node\":\"worker-03\",\"state\":\"maintenance-required\",\"error\":\"\",\"ready\":"
-              "true,\"cordoned\":true,\"deleting\":false,\"updated\":\"2026-11-16T01:31:44Z\",\"now"
-              "\":\"2026-11-16T01:31:46Z\",\"waits\":\"\",\"drain\":\"\",\"labels\":{\"kubernetes.i"
-              "o/os\":\"linux\"},\"unsent\":[],\"claims\":[{\"who\":\"request mr-7 of "
-              "kured\",\"holds\":true,\"wo"
-              "rds\":\"InProgress\",\"until\":\"its client says Completed\",\"limits\":\"gpu, node"
-              "\",\"since\":\"2026-11-16T01:27:46Z\",\"deadline\":\"2026-11-16T01:31:55Z\"},{\"who"
-              "\":\"profile os\",\"holds\":false,\"words\":\"\",\"until\":\"\",\"limits\":\"\"}],\""
-              "profiles\":[{\"name\":\"flatcar\",\"state\":\"maintenance-required\",\"next\":\"main"
-              "tenance-required\",\"since\":\"2026-11-16T00:27:37Z\",\"error\":\"\",\"doing\":\"\","
-              "\"gist\":\"window: Monday 01:31 UTC is outside of 08:00 to 16:00; blocked is 'pass';"
-              " spare: there are 3 nodes, 4 are wanted\",\"transitions\":[{\"target\":\"in-maintena"
-              "nce\",\"expression\":\"window \\u0026\\u0026 approved \\u0026\\u0026 (!blocked || (s"
-              "pare \\u0026\\u0026 approved))\",\"passed\":false,\"chainPassed\":false,\"error\":\""
-              "\",\"held\":\"\",\"next\":\"2026-11-16T08:00:00Z\",\"checks\":[{\"name\":\"window\","
-              "\"type\":\"timeWindow\",\"answer\":\"fail\",\"holds\":true,\"reason\":\"Monday 01:31"
-              " UTC is outside of 08:00 to 16:00\",\"error\":\"\",\"next\":\"2026-11-16T08:00:00Z\""
-              ",\"info\":{\"reason\":\"current day of week forbidden\"}},{\"name\":\"approved\",\"t"
-              "ype\":\"hasAnnotation\",\"answer\":\"pass\",\"holds\":false,\"reason\":\"annotation "
-              "cloud.sap/approved is \\\"true\\\"\",\"error\":\"\",\"info\":{}},{\"name\":\"blocked"
-              "\",\"type\":\"hasLabel\",\"answer\":\"pass\",\"holds\":true,\"reason\":\"\",\"error"
-              "\":\"\",\"info\":{}},{\"name\":\"spare\",\"type\":\"nodeCount\",\"answer\":\"fail\","
-              "\"holds\":true,\"reason\":\"there are 3 nodes, 4 are wanted\",\"error\":\"\",\"info"
-              "\":{\"current\":3,\"expected\":4}}]}]},{\"name\":\"default\",\"state\":\"operational"
-              "\",\"next\":\"operational\",\"error\":\"\",\"doing\":\"\",\"gist\":\"\",\"transition"
-              "s\":[]}]}");
+    CHECK_STR(
+        buf_str(&json),
+        "{\"node\":\"worker-03\",\"state\":\"maintenance-required\",\"error\":\"\",\"ready\":"
+        "true,\"cordoned\":true,\"deleting\":false,\"updated\":\"2026-11-16T01:31:44Z\",\"now"
+        "\":\"2026-11-16T01:31:46Z\",\"waits\":\"\",\"drain\":\"\",\"labels\":{\"kubernetes.i"
+        "o/os\":\"linux\"},\"unsent\":[],\"claims\":[{\"who\":\"request mr-7 of "
+        "kured\",\"holds\":true,\"wo"
+        "rds\":\"InProgress\",\"until\":\"its client says Completed\",\"limits\":\"gpu, node"
+        "\",\"since\":\"2026-11-16T01:27:46Z\",\"deadline\":\"2026-11-16T01:31:55Z\","
+        "\"atDeadline\":\"it is closed\"},{\"who"
+        "\":\"profile os\",\"holds\":false,\"words\":\"\",\"until\":\"\",\"limits\":\"\"}],\""
+        "profiles\":[{\"name\":\"flatcar\",\"state\":\"maintenance-required\",\"next\":\"main"
+        "tenance-required\",\"since\":\"2026-11-16T00:27:37Z\",\"error\":\"\",\"doing\":\"\","
+        "\"gist\":\"window: Monday 01:31 UTC is outside of 08:00 to 16:00; !blocked is 'fail';"
+        " spare: there are 3 nodes, 4 are wanted\",\"transitions\":[{\"target\":\"in-maintena"
+        "nce\",\"expression\":\"window \\u0026\\u0026 approved \\u0026\\u0026 (!blocked || (s"
+        "pare \\u0026\\u0026 approved))\",\"passed\":false,\"chainPassed\":false,\"error\":\""
+        "\",\"held\":\"\",\"next\":\"2026-11-16T08:00:00Z\",\"checks\":[{\"name\":\"window\","
+        "\"type\":\"timeWindow\",\"answer\":\"fail\",\"holds\":true,\"reason\":\"Monday 01:31"
+        " UTC is outside of 08:00 to 16:00\",\"error\":\"\",\"next\":\"2026-11-16T08:00:00Z\""
+        ",\"info\":{\"reason\":\"current day of week forbidden\"}},{\"name\":\"approved\",\"t"
+        "ype\":\"hasAnnotation\",\"answer\":\"pass\",\"holds\":false,\"reason\":\"annotation "
+        "cloud.sap/approved is \\\"true\\\"\",\"error\":\"\",\"info\":{}},{\"name\":\"blocked"
+        "\",\"type\":\"hasLabel\",\"answer\":\"pass\",\"holds\":true,\"negated\":true,"
+        "\"reason\":\"\",\"error"
+        "\":\"\",\"info\":{}},{\"name\":\"spare\",\"type\":\"nodeCount\",\"answer\":\"fail\","
+        "\"holds\":true,\"reason\":\"there are 3 nodes, 4 are wanted\",\"error\":\"\",\"info"
+        "\":{\"current\":3,\"expected\":4}}]}]},{\"name\":\"default\",\"state\":\"operational"
+        "\",\"next\":\"operational\",\"error\":\"\",\"doing\":\"\",\"gist\":\"\",\"transition"
+        "s\":[]}]}");
 }

@@ -467,3 +467,54 @@ TEST(limits_report_looks_at_what_runs)
     CHECK_STR(b.claims[0].phase, "Completed");
     CHECK_STR(b.claims[0].until, "");
 }
+
+TEST(limits_report_says_what_happens_at_a_deadline)
+{
+    static const struct {
+        enum mrequest_phase phase;
+        enum mrequest_step step;
+        struct limit_options options;
+        const char *text;
+    } cases[] = {
+        { MR_PHASE_PREPARING,
+          MR_STEP_DRAIN,
+          { .drain = { .on_timeout = ON_TIMEOUT_REJECT } },
+          "it goes back to the queue" },
+        { MR_PHASE_PREPARING,
+          MR_STEP_DRAIN,
+          { .drain = { .on_timeout = ON_TIMEOUT_FORCE } },
+          "the pods that are left are deleted" },
+        { MR_PHASE_PREPARING,
+          MR_STEP_DETACH,
+          { .detach = { .on_timeout = ON_TIMEOUT_PROCEED } },
+          "it goes on to the next step" },
+        { MR_PHASE_APPROVED,
+          MR_STEP_ABSENT,
+          { .on_approved = ON_APPROVED_REQUEUE },
+          "it goes back to the queue" },
+        { MR_PHASE_APPROVED, MR_STEP_ABSENT, { .on_approved = ON_APPROVED_CLOSE }, "it is closed" },
+        { MR_PHASE_IN_PROGRESS,
+          MR_STEP_ABSENT,
+          { .on_in_progress = ON_PROGRESS_RELEASE },
+          "it expires: its place is given to others, the cordon stays" },
+        { MR_PHASE_IN_PROGRESS,
+          MR_STEP_ABSENT,
+          { .on_in_progress = ON_PROGRESS_REQUEUE },
+          "it goes back to the queue" },
+        { MR_PHASE_IN_PROGRESS,
+          MR_STEP_ABSENT,
+          { .on_in_progress = ON_PROGRESS_CLOSE },
+          "it is closed" },
+        { MR_PHASE_IN_PROGRESS,
+          MR_STEP_ABSENT,
+          { .on_in_progress = ON_PROGRESS_HOLD },
+          "it is marked as late and keeps its place" },
+        { MR_PHASE_PENDING, MR_STEP_ABSENT, { .approved_s = 1 }, "" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CHECK_STR(limits_report_at_deadline(cases[i].phase, cases[i].step, &cases[i].options),
+                  cases[i].text);
+    }
+    check_case(-1);
+}
