@@ -17,7 +17,7 @@ deps:
 .PHONY: product
 product: deps
 	@tools/configure build/release -Dbuildtype=debugoptimized --prefix=$(PREFIX)
-	@ninja -C build/release --quiet
+	@tools/build build/release
 	@ln -sf release/drydock build/drydock
 	@ln -sf release/drydock build/kubectl-drydock
 	@ln -sf release/drydock build/kubectl_complete-drydock
@@ -26,7 +26,7 @@ product: deps
 .PHONY: build/swarm
 build/swarm: deps
 	@tools/configure build/sim -Dbuildtype=debugoptimized -Dmutations=true
-	@ninja -C build/sim --quiet tests/swarm/swarm
+	@tools/build build/sim tests/swarm/swarm
 	@ln -sf sim/tests/swarm/swarm build/swarm
 
 .PHONY: build/drydock
@@ -45,7 +45,7 @@ test-cluster:
 
 bench: product
 	@tools/deps test
-	@ninja -C build/release --quiet bench-drain
+	@tools/build build/release bench-drain
 	@$(PYTHON) bench/run
 	@$(PYTHON) bench/drain
 	@$(PYTHON) bench/bridge
@@ -53,7 +53,7 @@ bench: product
 fuzz:
 	@tools/deps test
 	@tools/configure build/fuzz -Dbuildtype=debugoptimized -Dtests=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
-	@ninja -C build/fuzz --quiet
+	@tools/build build/fuzz
 	@tests/fuzz/run build/fuzz $(FUZZ_SECONDS)
 
 lint:
