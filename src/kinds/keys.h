@@ -25,6 +25,10 @@
 #define MAINTENANCE_LIMITS_PATH MAINTENANCE_PATH "/maintenancelimits"
 #define MAINTENANCE_SELECTORS_PATH MAINTENANCE_PATH "/maintenanceselectors"
 
+/* Of NodeMaintenance, NodeOperationTemplate, MaintenanceWindow, NodeSeries and NodeState. */
+#define OPERATION_GROUP "drydock.dev"
+#define OPERATION_API_VERSION OPERATION_GROUP "/v1alpha1"
+
 #define CAPI_GROUP "cluster.x-k8s.io"                      /* Cluster API: Machine, Cluster, … */
 #define CAPI_SECRET_TYPE_QUERY "cluster.x-k8s.io%2Fsecret" /* of its Secrets with kubeconfigs */
 #define METAL3_API_VERSION "metal3.io/v1alpha1"            /* BareMetalHost */
@@ -129,3 +133,14 @@
 #define KEY_REBOOT STR("reboot.metal3.io/runtime-extension-maintenance-controller")
 #define KEY_REBOOT_OWNER STR(KEYS_OWN "reboot-owner")         /* UID of the Machine */
 #define KEY_HOST_PAUSED STR("baremetalhost.metal3.io/paused") /* Metal3's; any value */
+
+/* ── Job of a NodeMaintenance ────────────────────────────────────────────────────────────────── */
+
+#define KEY_JOB_MANAGED STR(KEYS_OWN "managed") /* label; "true" */
+#define KEY_JOB_MANAGED_QUERY "drydock.dev%2Fmanaged"
+#define KEY_JOB_MAINTENANCE STR(KEYS_OWN "maintenance") /* label: the object's name */
+#define KEY_JOB_OPERATION STR(KEYS_OWN "operation")     /* label */
+#define KEY_JOB_REVISION STR(KEYS_OWN "revision")       /* label: its first 16 digits */
+#define KEY_JOB_MACHINE_HASH STR(KEYS_OWN "machine")    /* label: a name may not fit */
+#define KEY_JOB_MACHINE STR(KEYS_OWN "machine-name")    /* annotation */
+#define KEY_JOB_HASH STR(KEYS_OWN "job-hash")           /* annotation: of the Job's spec */
