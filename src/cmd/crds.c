@@ -1,11 +1,11 @@
-/* drydock crds: prints the CustomResourceDefinitions of requests and limits. */
+/* drydock crds: prints the CustomResourceDefinitions of our kinds. */
 #include "cmd/commands.h"
 #include "format/json_writer.h"
 #include "kinds/crd.h"
 
 #include <stdio.h>
 
-#define CRDS_OUTPUT_MAX ((size_t)1024 * 1024) /* the three have some 60 KiB */
+#define CRDS_OUTPUT_MAX ((size_t)1024 * 1024) /* they have some 450 KiB */
 
 struct crds_flags {
     struct str output;
@@ -58,9 +58,10 @@ static int crds_run(const struct command_call *call)
 
 const struct command command_crds = {
     .name = "crds",
-    .summary = "print the CRDs of requests and limits",
-    .text = "Prints the definitions of MaintenanceRequest, MaintenanceLimit and "
-            "MaintenanceSelector, for kubectl:\n\n"
+    .summary = "print the CRDs of requests, limits and operations",
+    .text = "Prints the definitions of MaintenanceRequest, MaintenanceLimit, MaintenanceSelector, "
+            "NodeMaintenance, NodeOperationTemplate, MaintenanceWindow, NodeSeries and "
+            "NodeState, for kubectl:\n\n"
             "  drydock crds | kubectl apply -f -\n\n"
             "'drydock controller --install-crds' applies the same by itself.",
     .options = { .options = crds_options, .count = ARRAY_LEN(crds_options) },

@@ -85,8 +85,10 @@ static int crd_install_patch(struct crd_install *i, const struct tree *found, st
     struct arena *a = &i->memory;
     struct tree *patch = tree_obj(a);
     struct tree *after;
-    tree_set_at(a, patch, "metadata.annotations",
-                tree_clone(a, tree_at(i->wanted, "metadata.annotations")));
+    const struct tree *annotations = tree_at(i->wanted, "metadata.annotations");
+    if (annotations != NULL) {
+        tree_set_at(a, patch, "metadata.annotations", tree_clone(a, annotations));
+    }
     tree_set_at(a, patch, "spec", tree_clone(a, tree_get(i->wanted, STR("spec"))));
     if (tree_truth(tree_at(found, "spec.preserveUnknownFields"), false)) {
         /* It was born as v1beta1, where schemas were advice. */

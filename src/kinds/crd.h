@@ -1,7 +1,8 @@
 /*
- * crd: the CustomResourceDefinitions of repairman.k8s.io/v1, which are part of the program.
+ * crd: the CustomResourceDefinitions of our kinds, which are part of the program.
  *
- * They are src/kinds/crds/, the one place where schemas, rules and columns are written down.
+ * They are src/kinds/crds/. Those of drydock.dev are written by tools/operation-crds, for they
+ * share windows, series, jobs and gates.
  */
 #pragma once
 

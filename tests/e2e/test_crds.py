@@ -1,4 +1,4 @@
-"""The CRDs of repairman.k8s.io/v1: who printed them, who applied them, what they accept and refuse.
+"""The CRDs, above all those of repairman.k8s.io/v1: who printed them, who applied them, what they accept and refuse.
 
 Rules are evaluated by the API server; the sandbox has no CEL, so their cases are the cluster's.
 """
@@ -9,11 +9,13 @@ import subprocess
 import pytest
 import yaml
 
+import operation_cases
 from process import Controller, Process, drydock
 from requests_api import KINDS, Requests, causes, install, path
 from wait import wait_for
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+NAMES = [f"{p}.repairman.k8s.io" for p in KINDS] + [f"{p}.drydock.dev" for p in operation_cases.KINDS]
 STATES = ("Pending", "Approved", "InProgress", "Completed")
 ALLOWED = {("Pending", "Approved"), ("Pending", "Completed"),
            ("Approved", "Pending"), ("Approved", "InProgress"), ("Approved", "Completed"),
@@ -38,15 +40,15 @@ def printed(*flags):
                           timeout=60).stdout
 
 
-def test_both_forms_hold_the_same_three():
+def test_both_forms_hold_the_same():
     documents = list(yaml.safe_load_all(printed()))
     assert json.loads(printed("-o", "json"))["items"] == documents
-    assert [d["metadata"]["name"] for d in documents] == [f"{p}.repairman.k8s.io" for p in KINDS]
+    assert [d["metadata"]["name"] for d in documents] == NAMES
 
 
 def test_kubectl_finds_nothing_to_change_the_second_time(kubectl, installed):
     lines = kubectl("apply", "-f", "-", stdin=printed(), timeout=120).splitlines()
-    assert [line.rsplit(" ", 1)[1] for line in lines] == ["unchanged"] * 3
+    assert [line.rsplit(" ", 1)[1] for line in lines] == ["unchanged"] * len(NAMES)
 
 
 def test_kubectl_knows_short_names_and_the_category(kubectl, objects, unique):
@@ -169,7 +171,7 @@ def established(access):
     status, crds = access.request("GET", CRDS)
     assert status == 200
     return {crd["metadata"]["name"]: {c["type"]: c["status"] for c in crd["status"]["conditions"]}
-            ["Established"] for crd in crds["items"] if crd["spec"]["group"] == "repairman.k8s.io"}
+            ["Established"] for crd in crds["items"] if crd["metadata"]["name"] in NAMES}
 
 
 def test_the_controller_installs_them_and_then_leaves_them_alone(backend, tmp_path):
@@ -178,14 +180,14 @@ def test_the_controller_installs_them_and_then_leaves_them_alone(backend, tmp_pa
         status, crds = backend.access.request("GET", CRDS)
         assert status == 200
         return {c["metadata"]["name"]: c["metadata"]["generation"] for c in crds["items"]
-                if c["spec"]["group"] == "repairman.k8s.io"}
+                if c["metadata"]["name"] in NAMES}
 
     seen = []
     for name in ("first", "second"):
         with Controller(backend.kubeconfig, tmp_path / name, name, ["--install-crds"]) as controller:
             wait_for(lambda c=controller: c.alive_or_fail() and "CRDs are installed" in c.log(),
                      f"the {name} is done")
-            assert established(backend.access) == {f"{p}.repairman.k8s.io": "True" for p in KINDS}
+            assert established(backend.access) == dict.fromkeys(NAMES, "True")
             seen.append(generations())
             controller.wait_ready()
     assert seen[0] == seen[1]

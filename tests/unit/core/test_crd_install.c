@@ -36,7 +36,7 @@ static void on_done(void *ctx, const struct err *err)
 static void on_written(void *ctx, struct str name, bool created)
 {
     struct crd_install_fixture *s = ctx;
-    CHECK(str_ends(name, STR(".repairman.k8s.io")));
+    CHECK(str_ends(name, STR(".repairman.k8s.io")) || str_ends(name, STR(".drydock.dev")));
     s->created += created ? 1 : 0;
     s->changed += created ? 0 : 1;
 }
@@ -153,6 +153,25 @@ TEST(install_brings_an_old_one_up_to_date)
                        STR_NONE, STR("maintenancelimits.repairman.k8s.io"));
     CHECK_STR(jval_str(jval_first(jval_at(crd, "spec.names.shortNames"))), "mlimit");
     CHECK_STR(jval_str(jval_at(crd, "metadata.labels.owner")), "me");
+    crd_install_fixture_end(&s);
+}
+
+/* Most of our CRDs have no annotations: those of others, such as kubectl's, are no difference. */
+TEST(install_leaves_annotations_of_others)
+{
+    struct crd_install_fixture s;
+    crd_install_fixture_begin(&s);
+    crd_install_fixture_install(&s);
+    crd_install_fixture_run(&s);
+    crd_install_fixture_patch(&s, "nodeseries.drydock.dev",
+                              "{\"metadata\":{\"annotations\":{\"owner\":\"me\"}}}");
+    crd_install_fixture_install(&s);
+    crd_install_fixture_run(&s);
+    CHECK_EQ(s.created + s.changed, 0);
+    const struct jval *crd =
+        apiserver_find(s.server, STR("apiextensions.k8s.io"), STR("customresourcedefinitions"),
+                       STR_NONE, STR("nodeseries.drydock.dev"));
+    CHECK_STR(jval_str(jval_at(crd, "metadata.annotations.owner")), "me");
     crd_install_fixture_end(&s);
 }
 
