@@ -28,6 +28,12 @@
 /* Of NodeMaintenance, NodeOperationTemplate, MaintenanceWindow, NodeSeries and NodeState. */
 #define OPERATION_GROUP "drydock.dev"
 #define OPERATION_API_VERSION OPERATION_GROUP "/v1alpha1"
+#define OPERATION_PATH "/apis/" OPERATION_API_VERSION
+#define NODE_MAINTENANCES_PATH OPERATION_PATH "/nodemaintenances"
+#define NODE_OPERATION_TEMPLATES_PATH OPERATION_PATH "/nodeoperationtemplates"
+#define MAINTENANCE_WINDOWS_PATH OPERATION_PATH "/maintenancewindows"
+#define NODE_SERIES_PATH OPERATION_PATH "/nodeseries"
+#define NODE_STATES_PATH OPERATION_PATH "/nodestates" /* in all namespaces */
 
 #define CAPI_GROUP "cluster.x-k8s.io"                      /* Cluster API: Machine, Cluster, … */
 #define CAPI_SECRET_TYPE_QUERY "cluster.x-k8s.io%2Fsecret" /* of its Secrets with kubeconfigs */
@@ -144,3 +150,16 @@
 #define KEY_JOB_MACHINE_HASH STR(KEYS_OWN "machine")    /* label: a name may not fit */
 #define KEY_JOB_MACHINE STR(KEYS_OWN "machine-name")    /* annotation */
 #define KEY_JOB_HASH STR(KEYS_OWN "job-hash")           /* annotation: of the Job's spec */
+
+/* ── NodeMaintenance ─────────────────────────────────────────────────────────────────────────── */
+
+#define NODE_MAINTENANCE_FINALIZER STR(KEYS_OWN "node-maintenance")
+/* Annotations of people; never removed, status.handled says which were acted upon. */
+#define KEY_OPERATION_APPROVE STR(KEYS_OWN "approve") /* "<revision>/<wave>[@tick] by <user>" */
+#define KEY_OPERATION_RESUME STR(KEYS_OWN "resume")   /* "<revision>" */
+#define KEY_OPERATION_RERUN STR(KEYS_OWN "rerun")     /* "<operation>[/<machine>]@<time>" */
+#define KEY_OPERATION_RUN STR(KEYS_OWN "run")         /* "<operation>/<machine>@<time>" */
+#define KEY_OPERATION_ABANDON STR(KEYS_OWN "abandon") /* "true": the finalizer goes at once */
+/* Label of people on a NodeMaintenance, Node or ExternalMachine: nothing new starts; "true". */
+#define KEY_HOLD STR(KEYS_OWN "hold")
+#define KEY_HOLD_FOR_TEXT KEYS_OWN "hold." /* and a NodeMaintenance's name: for that one alone */
