@@ -88,6 +88,9 @@ static const struct series_term *terms_read(const struct spec_node *at, const ch
 void series_spec_read(const struct spec_node *at, struct str seed, struct series_spec *ret)
 {
     static const char *const scopes[] = { "Nodes", "External", "All" };
+    static const char *const keys[] = { "ref",     "scope",   "selector", "names", "globs", "facts",
+                                        "include", "exclude", "sample",   "seed",  "minAge" };
+    spec_only(at, keys, ARRAY_LEN(keys));
     *ret = (struct series_spec){
         .given = at->value != NULL,
         .scope = (enum series_scope)SPEC_ENUM(at, "scope", scopes, SERIES_NODES),

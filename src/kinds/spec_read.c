@@ -4,6 +4,7 @@
 
 #include "base/duration.h"
 #include "format/json_writer.h"
+#include "format/label_syntax.h"
 
 bool spec_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
                         struct str *ret_problem)
@@ -123,6 +124,26 @@ void spec_wrong(const struct spec_node *at, const char *reason, const char *want
         .found = found_text(at->value, at->reader->out),
         .wanted = arena_str(at->reader->out, buf_str(&wanted)),
     };
+}
+
+void spec_only(const struct spec_node *at, const char *const *keys, uint32_t n)
+{
+    JVAL_EACH (jval_kind(at->value) == JOBJ ? at->value : NULL, member) {
+        uint32_t k = 0;
+        while (k < n && !str_eq(jval_key(member), str_from(keys[k]))) {
+            k++;
+        }
+        if (k == n) {
+            CLEANUP(buf_done)
+            struct buf list = { 0 };
+            for (uint32_t i = 0; i < n; i++) {
+                buf_printf(&list, "%s%s", i > 0 ? ", " : "", keys[i]);
+            }
+            spec_wrong(at, "Invalid", "no field '" STR_FMT "' but only " STR_FMT,
+                       STR_ARG(jval_key(member)), STR_ARG(buf_str(&list)));
+            return;
+        }
+    }
 }
 
 struct str spec_problem_text(const struct spec_problem *p, struct arena *out)
@@ -251,6 +272,14 @@ struct spec_share spec_share(const struct spec_node *at, const char *key, uint32
     }
     spec_wrong(&m, "Invalid", "a number from %u without quotes, or a percentage such as 10%%", min);
     return (struct spec_share){ 0 };
+}
+
+bool spec_is_dns_label(struct str name, size_t max)
+{
+    CLEANUP(buf_done)
+    struct buf why = { 0 };
+    return name.n <= max && str_find_char(name, '.') == SIZE_MAX &&
+           label_subdomain_check(name, &why);
 }
 
 uint32_t spec_share_of(struct spec_share share, uint32_t whole)

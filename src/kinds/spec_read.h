@@ -71,6 +71,9 @@ struct spec_node spec_member(const struct spec_node *parent, const char *key);
 struct spec_node spec_element(const struct spec_node *list, const struct jval *v, uint32_t index);
 bool spec_has(const struct spec_node *at, const char *key); /* there and not null */
 
+/* Notes a member that is none of `keys`: where the API server has no rules, a name that people
+ * bring along from other tools is stored, and a selector that nobody reads means all nodes. */
+void spec_only(const struct spec_node *at, const char *const *keys, uint32_t n);
 /* Notes that the value at the node is wrong. */
 void spec_wrong(const struct spec_node *at, const char *reason, const char *wanted_fmt, ...)
     PRINTF_LIKE(3, 4);
@@ -93,6 +96,9 @@ struct spec_texts spec_texts(const struct spec_node *at, const char *key, uint32
 bool spec_selector(const struct spec_node *at, const char *key, struct selector *ret);
 /* The value as compact JSON; empty if it is not there. */
 struct str spec_json(const struct spec_node *at, const char *key);
+
+/* Small letters, digits and dashes between them, at most `max`. */
+bool spec_is_dns_label(struct str name, size_t max);
 
 /* What a share is of a whole: percentages are rounded up, and never to nothing. */
 uint32_t spec_share_of(struct spec_share share, uint32_t whole);

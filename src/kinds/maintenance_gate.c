@@ -1,0 +1,108 @@
+#include "kinds/maintenance_gate.h"
+
+#include "kinds/node_operation.h"
+
+static const char *const gate_keys[GATE_KINDS] = {
+    [GATE_NODES] = "nodes",   [GATE_PODS] = "pods",   [GATE_BLOCKING_PODS] = "blockingPods",
+    [GATE_ALERTS] = "alerts", [GATE_QUERY] = "query", [GATE_RESOURCE] = "resource",
+    [GATE_JOB] = "job",
+};
+
+static void gate_read_nodes(const struct spec_node *at, struct maintenance_gate *g)
+{
+    g->max_not_ready = spec_share(at, "maxNotReady", 0);
+    g->max_cordoned = spec_share(at, "maxCordoned", 0);
+    g->has_selector = spec_selector(at, "selector", &g->selector);
+    if (!g->max_not_ready.given && !g->max_cordoned.given) {
+        spec_wrong(at, "Invalid", "maxNotReady or maxCordoned");
+    }
+    if (g->on_timeout == GATE_SKIP) {
+        spec_wrong(at, "Invalid", "onTimeout Fail or Pause: nodes are never skipped");
+    }
+}
+
+static void gate_read_pods(const struct spec_node *at, struct maintenance_gate *g)
+{
+    g->has_selector = spec_selector(at, "selector", &g->selector);
+    g->namespaces = spec_texts(at, "namespaces", GATE_NAMESPACES_MAX);
+    if (!g->has_selector) {
+        spec_wrong(at, "Invalid", "a selector of pods");
+    }
+    if (g->kind == GATE_PODS) {
+        g->min_ready_percent = (uint32_t)spec_number(at, "minReadyPercent", 100, 0, 100);
+    }
+}
+
+static void gate_read_kind(const struct spec_node *at, struct maintenance_gate *g, bool of_wave)
+{
+    switch (g->kind) {
+    case GATE_NODES:
+        gate_read_nodes(at, g);
+        break;
+    case GATE_PODS:
+    case GATE_BLOCKING_PODS:
+        gate_read_pods(at, g);
+        break;
+    case GATE_ALERTS:
+    case GATE_QUERY:
+        if (spec_text(at, "url").n == 0) {
+            spec_wrong(at, "Invalid", "a url such as http://prometheus.monitoring:9090");
+        }
+        break;
+    case GATE_RESOURCE:
+        if (spec_text(at, "kind").n == 0 || spec_has(at, "name") == spec_has(at, "selector")) {
+            spec_wrong(at, "Invalid", "kind, and either name or selector");
+        }
+        break;
+    case GATE_JOB:
+    default:
+        node_operation_check_job(at);
+        if (of_wave && (!spec_has(at, "image") || spec_has(at, "host") || spec_has(at, "volumes") ||
+                        spec_has(at, "securityContext"))) {
+            spec_wrong(at, "Invalid", "an image without access to a host");
+        }
+        break;
+    }
+}
+
+static void gate_read(const struct spec_node *at, bool of_wave, struct maintenance_gate *g)
+{
+    static const char *const timeouts[] = { "Fail", "Pause", "Skip" };
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < GATE_KINDS; k++) {
+        if (spec_has(at, gate_keys[k])) {
+            g->kind = (enum gate_kind)k;
+            found++;
+        }
+    }
+    if (found != 1) {
+        spec_wrong(at, "Invalid",
+                   "exactly one of nodes, pods, blockingPods, alerts, query, resource, job");
+        return;
+    }
+    usec_t least = g->kind == GATE_JOB ? GATE_JOB_INTERVAL : GATE_INTERVAL_MIN;
+    g->timeout = spec_duration(at, "timeout", GATE_TIMEOUT);
+    g->interval = spec_duration(at, "interval", MAX(least, (usec_t)GATE_INTERVAL));
+    g->on_timeout = (enum gate_on_timeout)SPEC_ENUM(at, "onTimeout", timeouts, GATE_PAUSE);
+    g->fields = spec_json(at, gate_keys[g->kind]);
+    if (g->interval < least) {
+        struct spec_node m = spec_member(at, "interval");
+        spec_wrong(&m, "Invalid", "at least %ds", (int)(least / SECONDS(1)));
+    }
+    struct spec_node fields = spec_member(at, gate_keys[g->kind]);
+    gate_read_kind(&fields, g, of_wave);
+}
+
+struct maintenance_gates maintenance_gates_read(const struct spec_node *at, const char *key,
+                                                bool of_wave)
+{
+    struct spec_node list = spec_member(at, key);
+    struct maintenance_gate *gates =
+        ARENA_ARRAY(at->reader->out, struct maintenance_gate, MIN(spec_count(&list), GATES_MAX));
+    uint32_t n = 0;
+    SPEC_EACH(&list, GATES_MAX, item)
+    {
+        gate_read(&item, of_wave, &gates[n++]);
+    }
+    return (struct maintenance_gates){ .items = gates, .n = n };
+}
