@@ -116,5 +116,5 @@ bool machine_is_held(const struct machine *m, struct str maintenance)
         return true;
     }
     buf_printf(&key, KEY_HOLD_FOR_TEXT STR_FMT, STR_ARG(maintenance));
-    return m->label(m->label_ctx, buf_str(&key), &value) && str_eq(value, KEYS_TRUE);
+    return !key.full && m->label(m->label_ctx, buf_str(&key), &value) && str_eq(value, KEYS_TRUE);
 }
