@@ -49,6 +49,7 @@ bench: product
 	@$(PYTHON) bench/run
 	@$(PYTHON) bench/drain
 	@$(PYTHON) bench/bridge
+	@$(PYTHON) bench/attacks
 
 fuzz:
 	@tools/deps test
