@@ -171,7 +171,7 @@ class Sandbox(Backend):
 
     def start(self):
         self.process = Process(
-            [drydock(), "sandbox", "--listen", "127.0.0.1:0", "--write-kubeconfig",
+            [os.environ.get("SANDBOX") or drydock(), "sandbox", "--listen", "127.0.0.1:0", "--write-kubeconfig",
              self.kubeconfig, *self.flags], self.folder, "sandbox", descriptors=self.descriptors)
 
         def ready():
