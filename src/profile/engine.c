@@ -265,6 +265,7 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct node_
             effect->needs |= ENGINE_NEED_NOTIFY;
             effect->notify = instance;
             effect->notify_profile = index;
+            effect->notify_last = last->at;
         }
         if (d->in->explain) {
             e->doing = arena_concat(d->out, STR("sends "), instance->name);

@@ -125,6 +125,7 @@ struct engine_effect {
     /* ENGINE_NEED_NOTIFY */
     const struct config_instance *notify;
     uint32_t notify_profile;
+    struct timestamp notify_last; /* when this instance last told something of this node */
     bool keeps_grant; /* the profile that holds the grant is still on its way, or arrives now */
     bool enters;      /* it arrives now: the grant may go once the patch is through */
     uint32_t enters_profile; /* … and by which transition */

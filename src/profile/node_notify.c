@@ -202,6 +202,7 @@ void node_notify_send(struct managed_node *m, const struct engine_effect *effect
         .in_maintenance = effect->in_maintenance,
         .log_details = str_eq(node_label(m->item->object, KEY_LOG_DETAILS), STR("true")),
         .last_transition = profile->since,
+        .last_sent = effect->notify_last,
     };
     n->first = message_new(m, effect->notify->name, &facts);
     n->first->call =

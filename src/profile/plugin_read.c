@@ -1,4 +1,5 @@
 /* Reads the configuration of a plugin by its keys in plugin_table.c, and checks the values. */
+#include "base/base64.h"
 #include "base/duration.h"
 #include "calendar/window.h"
 #include "format/template.h"
@@ -239,6 +240,15 @@ static void check_webhook(const struct plugin *p, const struct plugin_value *val
     const struct plugin_value *headers = plugin_get(p, values, "headers");
     const struct plugin_value *method = plugin_get(p, values, "method");
     const struct plugin_value *timeout = plugin_get(p, values, "timeout");
+    const struct plugin_value *secret = plugin_get(p, values, "secret");
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str key;
+    if (str_cut_prefix(secret->text, WEBHOOK_SECRET_PREFIX, &key) &&
+        !base64_decode(key, &tmp, &key)) {
+        problems_add(problems, secret->pos,
+                     "key 'secret': found something else behind 'whsec_', want base64");
+    }
     if (!str_starts(url->text, STR("http://")) && !str_starts(url->text, STR("https://"))) {
         problems_add(problems, url->pos,
                      "key 'url': found something else, want http://… or "

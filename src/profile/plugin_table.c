@@ -126,7 +126,7 @@ static const struct plugin_key webhook_keys[] = {
       .help = "a template of the body" },
     { "contentType", PLUGIN_TEXT, .initial = "application/json", .help = "what the body is" },
     { "headers", PLUGIN_TEXTS, .help = "more headers, each 'Name: value'" },
-    { "secret", PLUGIN_TEXT, .help = "signs the body: X-Drydock-Signature: sha256=HEX, an HMAC" },
+    { "secret", PLUGIN_TEXT, .help = "signs id, time and body by HMAC-SHA256: webhook-signature" },
     { "timeout", PLUGIN_DURATION, .initial = "30s", .help = "how long an answer may take" },
 };
 

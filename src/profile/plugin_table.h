@@ -11,6 +11,9 @@
 #include "calendar/day.h"
 #include "profile/ucfg.h"
 
+/* A webhook's secret that begins so is in base64, as Standard Webhooks has it; others are text. */
+#define WEBHOOK_SECRET_PREFIX STR("whsec_")
+
 enum plugin_kind { PLUGIN_CHECK, PLUGIN_NOTIFY, PLUGIN_TRIGGER, PLUGIN_KINDS };
 
 enum plugin_type {

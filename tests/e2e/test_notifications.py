@@ -4,7 +4,9 @@ import hashlib
 import hmac
 import json
 import pathlib
+import re
 import sys
+import types
 import urllib.parse
 
 import pytest
@@ -18,6 +20,7 @@ from wait import wait_for
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "servers"))
 from servers import MailServer, WebServer, make_authority, server_context  # noqa: E402
 
+DOCUMENTED = re.search(r"```python\n(.*?)```", (pathlib.Path(__file__).parents[2] / "docs/notifications.md").read_text(encoding="utf-8"), re.S)[1]
 ONCE = {"type": "oneshot", "config": {"delay": "0s"}}
 
 
@@ -53,6 +56,25 @@ def start(backend, tmp_path):
         controller.end()
 
 
+def check_documented_verification(headers, body):
+    """What docs/notifications.md tells receivers to do takes the message, and nothing that was changed or is old."""
+    documented = {}
+    exec(DOCUMENTED, documented)  # pylint: disable=exec-used
+    verify = documented["verify"]
+    assert verify(b"key", headers, body) == headers["webhook-id"]
+    sent = int(headers["webhook-timestamp"])
+    for other in ({"webhook-timestamp": str(sent + 1)}, {"webhook-timestamp": str(sent - 3600)}, {"webhook-id": "msg_other"},
+                  {"webhook-signature": "v1,AAAA"}):
+        with pytest.raises(ValueError):
+            verify(b"key", {**dict(headers.items()), **other}, body)
+    for secret, changed in ((b"key", body + b" "), (b"other", body)):
+        with pytest.raises(ValueError):
+            verify(secret, headers, changed)
+    documented["time"] = types.SimpleNamespace(time=lambda: sent + 301)
+    with pytest.raises(ValueError):
+        verify(b"key", headers, body)
+
+
 def test_a_change_is_told_by_every_way_once(client, make_node, start, unique, tmp_path):
     make_authority(tmp_path)
     tls = server_context(tmp_path, "local", "IP:127.0.0.1")
@@ -77,6 +99,7 @@ def test_a_change_is_told_by_every_way_once(client, make_node, start, unique, tm
         body = hook.requests[0][3]
         assert json.loads(body)["node"] == node
         assert hook.requests[0][2]["X-Drydock-Signature"] == "sha256=" + hmac.new(b"key", body, hashlib.sha256).hexdigest()
+        check_documented_verification(hook.requests[0][2], body)
         texts = [urllib.parse.parse_qs(request[3].decode())["text"] for request in slack.requests]
         assert texts == [["title"], [told]]
         wait_for(lambda: client.leases.read_namespaced_lease(unique, "default").spec.holder_identity == "7.1",
@@ -87,7 +110,7 @@ def test_a_change_is_told_by_every_way_once(client, make_node, start, unique, tm
 
 def test_a_message_that_fails_is_tried_again_and_holds_up_nobody(client, make_node, start, unique):
     with WebServer([(503, {"Retry-After": "1"}, b"busy"), (503, {}, b"busy"), (200, {}, b"")]) as hook:
-        start(config(unique, [("hook", "webhook", {"url": hook.url, "body": "{{ .Node.Name }}"})]))
+        start(config(unique, [("hook", "webhook", {"url": hook.url, "body": "{{ .Node.Name }}", "secret": "key"})]))
         first = make_node(unique + "-a", {unique: "", PROFILE: "p"})
         wait_for(lambda: hook.requests, "the first try")
         second = make_node(unique + "-b", {unique: "", PROFILE: "p"})
@@ -96,6 +119,8 @@ def test_a_message_that_fails_is_tried_again_and_holds_up_nobody(client, make_no
                      f"{node} moves on")
         wait_for(lambda: {request[3].decode() for request in hook.requests[2:]} == {first, second},
                  "both are told")
+        ids = {(request[3].decode(), request[2]["webhook-id"]) for request in hook.requests}
+        assert len(ids) == 2, "every try of a message has its id"
 
 
 def test_a_hook_that_is_down_does_not_keep_a_node_in_maintenance(client, make_node, start, unique):

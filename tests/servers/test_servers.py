@@ -1,5 +1,6 @@
 """Notifications sent to real servers: aiosmtpd with STARTTLS and AUTH, HTTP and HTTPS servers."""
 
+import base64
 import hashlib
 import hmac
 import json
@@ -174,6 +175,8 @@ def test_webhook_sends_a_signed_document(probe, authority):
         assert headers["Authorization"] == "Bearer x"
         assert headers["User-Agent"].startswith("drydock/")
         assert headers["X-Drydock-Signature"] == "sha256=" + hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+        assert headers["webhook-signature"] == "v1," + base64.b64encode(hmac.new(b"s3cret", signed, hashlib.sha256).digest()).decode()
         assert json.loads(body) == {"node": "node-1", "profile": "reboot", "state": "in-maintenance",
                                     "inMaintenance": True, "lastTransition": "2026-03-02T08:00:00Z"}
 

@@ -278,6 +278,7 @@ struct notify_call *notify_send(struct notifier *notifier, const struct config_i
     ASSERT(call->sender != NULL);
     call->notifier = notifier;
     call->plugin = instance->plugin;
+    call->instance = arena_str(&call->memory, instance->name);
     call->on_done = on_done;
     call->ctx = ctx;
     copy_values(call, instance->values);

@@ -35,6 +35,7 @@ struct notify_facts {
     bool in_maintenance;        /* any profile of the node is */
     bool log_details;
     struct timestamp last_transition;
+    struct timestamp last_sent; /* when the instance sent its last message; tells two apart */
 };
 
 struct notify_call;

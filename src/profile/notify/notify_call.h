@@ -34,6 +34,7 @@ struct notify_call {
     struct arena memory;
     const struct notify_sender *sender;
     const struct plugin *plugin;
+    struct str instance;         /* its name */
     struct plugin_value *values; /* texts and lists are copies; no dates, no cron */
     struct notify_facts facts;
     struct govalue root;  /* of templates, once the Node is there */

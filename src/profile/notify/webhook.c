@@ -1,4 +1,5 @@
 /* webhook: sends the message to any HTTP server, signed if there is a secret. */
+#include "base/base64.h"
 #include "base/hex.h"
 #include "format/digest.h"
 #include "profile/notify/notify_call.h"
@@ -8,7 +9,31 @@ static void on_answered(void *ctx, const struct outbound_reply *reply)
     notify_call_end_by_status(ctx, reply, "the webhook");
 }
 
-static struct str signature(struct notify_call *call, struct str secret, struct str body)
+#define WEBHOOK_SIGNATURE_HEADERS 4u
+#define WEBHOOK_ID_BYTES 16u
+
+/* The same for every attempt to send one message, also by another replica or after a crash, and
+ * another one for the next message, so that a receiver can tell a repetition. */
+static struct str webhook_id(struct notify_call *call)
+{
+    const struct notify_facts *f = &call->facts;
+    unsigned char hash[SHA256_BYTES];
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    sha256(arena_printf(&call->memory,
+                        STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT "\n%lld.%09d\n%lld.%09d",
+                        STR_ARG(call->instance), STR_ARG(f->node), STR_ARG(f->profile),
+                        STR_ARG(f->state), (long long)f->last_transition.sec,
+                        f->last_transition.nsec, (long long)f->last_sent.sec, f->last_sent.nsec),
+           hash);
+    buf_add(&text, STR("msg_"));
+    hex_add(&text, hash, WEBHOOK_ID_BYTES, /* upper= */ false);
+    return arena_str(&call->memory, buf_str(&text));
+}
+
+/* Of the body alone: what receivers of earlier versions verify. */
+static struct str webhook_body_signature(struct notify_call *call, struct str secret,
+                                         struct str body)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -17,6 +42,39 @@ static struct str signature(struct notify_call *call, struct str secret, struct 
     buf_add(&text, STR("sha256="));
     hex_add(&text, mac, sizeof(mac), /* upper= */ false);
     return arena_str(&call->memory, buf_str(&text));
+}
+
+/* Of id, time and body, as https://www.standardwebhooks.com has it. */
+static struct str webhook_signature(struct notify_call *call, struct str secret, struct str text)
+{
+    unsigned char mac[SHA256_BYTES];
+    struct str key = secret;
+    struct str encoded;
+    if (str_cut_prefix(secret, WEBHOOK_SECRET_PREFIX, &encoded)) {
+        bool good = base64_decode(encoded, &call->memory, &key);
+        ASSERT(good); /* check_webhook saw it */
+    }
+    sha256_hmac(key, text, mac);
+    struct str bytes = { .p = (const char *)mac, .n = sizeof(mac) };
+    return arena_concat(&call->memory, STR("v1,"), base64_encode(&call->memory, bytes));
+}
+
+static void webhook_sign(struct notify_call *call, struct str secret, struct str body,
+                         struct outbound_header ret[WEBHOOK_SIGNATURE_HEADERS])
+{
+    struct str id = webhook_id(call);
+    struct str at = arena_printf(&call->memory, "%lld",
+                                 (long long)(loop_wall(call->notifier->loop) / SECONDS(1)));
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    buf_printf(&text, STR_FMT "." STR_FMT ".", STR_ARG(id), STR_ARG(at));
+    buf_add(&text, body);
+    ret[0] = (struct outbound_header){ STR("webhook-id"), id };
+    ret[1] = (struct outbound_header){ STR("webhook-timestamp"), at };
+    ret[2] = (struct outbound_header){ STR("webhook-signature"),
+                                       webhook_signature(call, secret, buf_str(&text)) };
+    ret[3] = (struct outbound_header){ STR("X-Drydock-Signature"),
+                                       webhook_body_signature(call, secret, body) };
 }
 
 static int webhook_send(struct notify_call *call, struct err *err)
@@ -28,15 +86,14 @@ static int webhook_send(struct notify_call *call, struct err *err)
     if (r < 0) {
         return r;
     }
-    struct outbound_header *headers =
-        ARENA_ARRAY(&call->memory, struct outbound_header, more->item_n + 2);
+    struct outbound_header *headers = ARENA_ARRAY(&call->memory, struct outbound_header,
+                                                  more->item_n + 1 + WEBHOOK_SIGNATURE_HEADERS);
     headers[0] = (struct outbound_header){ STR("Content-Type"),
                                            notify_call_value(call, "contentType")->text };
     uint32_t n = 1;
     if (secret.n > 0) {
-        headers[1] =
-            (struct outbound_header){ STR("X-Drydock-Signature"), signature(call, secret, body) };
-        n = 2;
+        webhook_sign(call, secret, body, &headers[n]);
+        n += WEBHOOK_SIGNATURE_HEADERS;
     }
     for (uint32_t i = 0; i < more->item_n; i++) {
         struct str name;

@@ -344,6 +344,10 @@ TEST(config_checks_what_a_webhook_puts_into_its_request)
           "key 'headers': found something else at 2, want 'Name: value'" },
         { "{url: 'http://a', headers: [\"A: b\\r\\nB: c\"]}",
           "key 'headers': found something else at 1, want 'Name: value'" },
+        { "{url: 'http://a', secret: any text}", NULL },
+        { "{url: 'http://a', secret: whsec_c2VjcmV0}", NULL },
+        { "{url: 'http://a', secret: whsec_hidden!}",
+          "key 'secret': found something else behind 'whsec_', want base64" },
         { "{url: 'http://a', timeout: 0s}",
           "key 'timeout': found nothing above 0, want a duration such as 30s" },
     };
