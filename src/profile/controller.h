@@ -122,5 +122,12 @@ void controller_each_limit_wait(const struct controller *c, struct arena *out,
                                 void (*fn)(void *ctx, const struct controller_limit_wait *wait),
                                 void *ctx);
 
+/* Every drain that is under way, for profiles and requests alike; texts live in `out`. */
+struct node_report_drain;
+void controller_each_drain(const struct controller *c, struct arena *out,
+                           void (*fn)(void *ctx, struct str node,
+                                      const struct node_report_drain *drain),
+                           void *ctx);
+
 /* Asserts what must hold between turns; the swarm calls it after every event. */
 void controller_check(const struct controller *c);

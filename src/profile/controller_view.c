@@ -238,6 +238,44 @@ static struct str explain_wait(struct managed_node *m, struct arena *out)
     return explain_turn(m, m->queue != NULL ? &m->queue->waiting : &m->c->wants_grant, out);
 }
 
+static struct node_report_drain drain_report(const struct drain *d, struct arena *out)
+{
+    struct drain_status s;
+    drain_status(d, &s);
+    return (struct node_report_drain){
+        .running = true,
+        .blocked = s.blocked,
+        .left = s.left,
+        .namespace = arena_str(out, s.namespace),
+        .pod = arena_str(out, s.pod),
+        .pdb = arena_str(out, s.pdb),
+        .reason = arena_str(out, s.reason),
+        .since = s.pod.n > 0 ? s.since : 0,
+    };
+}
+
+struct drain_walk {
+    struct arena *out;
+    void (*fn)(void *ctx, struct str node, const struct node_report_drain *drain);
+    void *ctx;
+};
+
+static void drain_walk_one(void *ctx, struct str node, const struct drain *d)
+{
+    const struct drain_walk *walk = ctx;
+    const struct node_report_drain report = drain_report(d, walk->out);
+    walk->fn(walk->ctx, node, &report);
+}
+
+void controller_each_drain(const struct controller *c, struct arena *out,
+                           void (*fn)(void *ctx, struct str node,
+                                      const struct node_report_drain *drain),
+                           void *ctx)
+{
+    drains_each(c->core->drains, drain_walk_one,
+                &(struct drain_walk){ .out = out, .fn = fn, .ctx = ctx });
+}
+
 struct explain_drain {
     struct str node;
     struct arena *out;
@@ -248,21 +286,10 @@ struct explain_drain {
 static void explain_one_drain(void *ctx, struct str node, const struct drain *d)
 {
     const struct explain_drain *x = ctx;
-    struct drain_status s;
     if (!str_eq(node, x->node) || x->report->draining.blocked) {
         return;
     }
-    drain_status(d, &s);
-    x->report->draining = (struct node_report_drain){
-        .running = true,
-        .blocked = s.blocked,
-        .left = s.left,
-        .namespace = arena_str(x->out, s.namespace),
-        .pod = arena_str(x->out, s.pod),
-        .pdb = arena_str(x->out, s.pdb),
-        .reason = arena_str(x->out, s.reason),
-        .since = s.pod.n > 0 ? s.since : 0,
-    };
+    x->report->draining = drain_report(d, x->out);
     if (x->report->drain.n == 0) {
         x->report->drain = drain_text(d, x->out); /* a request's */
     }

@@ -355,7 +355,7 @@ static void print_profile(struct json_writer *w, const struct node_report *r,
     jw_obj_end(w);
 }
 
-static void print_drain(struct json_writer *w, const struct node_report_drain *d)
+void node_report_print_drain(const struct node_report_drain *d, struct json_writer *w)
 {
     if (!d->running) {
         return;
@@ -410,7 +410,7 @@ void node_report_print_json(const struct node_report *r, struct json_writer *w)
     jw_pair_time(w, "now", r->now);
     jw_pair(w, "waits", r->waits);
     jw_pair(w, "drain", r->drain);
-    print_drain(w, &r->draining);
+    node_report_print_drain(&r->draining, w);
     print_labels(w, r);
     jw_key(w, STR("unsent"));
     jw_arr(w);

@@ -123,6 +123,8 @@ void node_report_print_info(const struct node_report *r, struct json_writer *w);
 
 /* The document of `explain -o json`: everything. Times that are unknown or never are left out. */
 void node_report_print_json(const struct node_report *r, struct json_writer *w);
+/* The member "draining" of a node; nothing when no drain runs. */
+void node_report_print_drain(const struct node_report_drain *d, struct json_writer *w);
 /* What the check's plugin said, as one JSON object; an error is among its members. */
 void node_report_print_check_info(const struct node_report_check *c, struct json_writer *w);
 

@@ -100,13 +100,38 @@ static void controller_source_profiles(struct controller_source *s,
 struct controller_source_walk {
     struct controller_source *source;
     const struct web_visit *visit;
+    struct arena memory;
+    struct map drains; /* node → struct node_report_drain */
 };
 
-/* A node is shown with its error, so the version covers the object and the error. */
-static uint64_t controller_source_version(const struct controller_node *node)
+/* Of several drains of a node, one that is blocked is shown. */
+static void controller_source_add_drain(void *ctx, struct str node,
+                                        const struct node_report_drain *drain)
+{
+    struct controller_source_walk *walk = ctx;
+    const struct node_report_drain *known = map_find(&walk->drains, node);
+    if (known == NULL || !known->blocked) {
+        struct node_report_drain *copy = ARENA_NEW(&walk->memory, struct node_report_drain);
+        *copy = *drain;
+        (void)map_put(&walk->drains, node, copy); /* or replaces one that is not blocked */
+    }
+}
+
+/* A node is shown with its error and its drain, so the version covers the object and both. The
+ * reason of a drain is left out: its numbers move without anything happening. */
+static uint64_t controller_source_version(const struct controller_node *node,
+                                          const struct node_report_drain *drain)
 {
     static const uint64_t key[2] = { 0, 0 }; /* compared with itself over time, by nobody else */
-    return node->error.n == 0 ? node->version : node->version ^ map_hash(key, node->error);
+    uint64_t version =
+        node->error.n == 0 ? node->version : node->version ^ map_hash(key, node->error);
+    if (drain != NULL) {
+        const uint64_t drain_key[2] = { drain->left, drain->blocked ? 2 : 1 };
+        version ^= map_hash(drain_key, drain->pod);
+        version ^= map_hash(drain_key, drain->namespace);
+        version ^= map_hash(drain_key, drain->pdb);
+    }
+    return version;
 }
 
 static bool controller_source_node(void *ctx, const struct controller_node *node)
@@ -114,7 +139,8 @@ static bool controller_source_node(void *ctx, const struct controller_node *node
     struct controller_source_walk *walk = ctx;
     const struct web_visit *visit = walk->visit;
     struct arena *tmp = &walk->source->tmp;
-    uint64_t version = controller_source_version(node);
+    const struct node_report_drain *drain = map_find(&walk->drains, node->name);
+    uint64_t version = controller_source_version(node, drain);
     if (visit->wants != NULL && !visit->wants(visit->ctx, node->name, version)) {
         return true;
     }
@@ -130,6 +156,7 @@ static bool controller_source_node(void *ctx, const struct controller_node *node
                               .error = node->error,
                               .ready = node->ready,
                               .unschedulable = node->unschedulable,
+                              .draining = drain != NULL ? *drain : (struct node_report_drain){ 0 },
                               .labels = labels,
                               .label_count = node->label_count };
     controller_source_profiles(walk->source, node, &shown);
@@ -142,7 +169,11 @@ static void controller_source_each_node(void *ctx, const struct web_visit *visit
     struct controller_source *s = ctx;
     struct controller_source_walk walk = { .source = s, .visit = visit };
     if (s->controller != NULL) {
+        map_init(&walk.drains, 0, 0);
+        controller_each_drain(s->controller, &walk.memory, controller_source_add_drain, &walk);
         controller_each_node(s->controller, controller_source_node, &walk);
+        map_done(&walk.drains);
+        arena_done(&walk.memory);
     }
 }
 

@@ -74,6 +74,7 @@ static void web_node_json(struct json_writer *w, const struct web_node *node)
     jw_pair_some(w, "error", node->error);
     jw_pair_bool(w, "ready", node->ready);
     jw_pair_bool(w, "cordoned", node->unschedulable);
+    node_report_print_drain(&node->draining, w);
     jw_key(w, STR("profiles"));
     jw_arr(w);
     for (uint32_t i = 0; i < node->profile_count; i++) {

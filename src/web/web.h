@@ -52,6 +52,7 @@ struct web_node {
     struct str error; /* why it is not touched; empty = nothing is wrong */
     bool ready;
     bool unschedulable;
+    struct node_report_drain draining; /* whoever drains it */
     const struct web_label *labels;
     uint32_t label_count;
     const struct web_profile *profiles; /* in the label's order */

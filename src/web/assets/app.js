@@ -1,6 +1,7 @@
 // The dashboard: keeps a map of nodes up to date from the event stream and draws what changed, once a frame.
 import { $, nodes, page, byName, count, stateKey, element, tag } from "./shared.js";
 import { drawFleet, fleetChanged, fleetStale, focusFleet, startFleet } from "./fleet.js";
+import { drawDrains, isBlocked, isDraining } from "./drains.js";
 import { drawNode, showNode } from "./explain.js";
 import { draw as drawLimits, focusLimits, setBoard } from "./limits.js";
 import { workStale } from "./waiting.js";
@@ -11,9 +12,12 @@ const STATES = [
   { key: "operational", title: "Operational", tone: "--ok" },
   { key: "maintenance-required", title: "Maintenance required", tone: "--wait" },
   { key: "in-maintenance", title: "In maintenance", tone: "--work" },
+  { key: "draining", title: "Draining", tone: "--drain", when: isDraining },
+  { key: "blocked", title: "Blocked drains", tone: "--bad", when: isBlocked, alarm: true },
   { key: "none", title: "Not labelled yet", tone: "--none" },
-  { key: "down", title: "Not ready", tone: "--bad" },
+  { key: "down", title: "Not ready", tone: "--bad", when: (node) => !node.ready },
 ];
+const CONDITIONS = new Map(STATES.filter((state) => state.when).map((state) => [state.key, state.when])); // beside the states proper
 const ROW = 36; // height of a list row, as in style.css
 const FEED_MAX = 100;
 
@@ -41,7 +45,8 @@ function pairMatches(node, word) {
 }
 
 function matches(node, words) {
-  if (stateFilter === "down" ? node.ready : stateFilter !== "all" && stateKey(node) !== stateFilter) return false;
+  const condition = CONDITIONS.get(stateFilter);
+  if (condition ? !condition(node) : stateFilter !== "all" && stateKey(node) !== stateFilter) return false;
   return words.every((word) => {
     if (word.text === undefined) return pairMatches(node, word) !== word.not;
     if (node.name.toLowerCase().includes(word.text) || node.state.includes(word.text)) return true;
@@ -53,10 +58,10 @@ function matches(node, words) {
 // ---- counts, control ----
 
 function drawCounts() {
-  const n = { all: nodes.size, down: 0 };
+  const n = { all: nodes.size };
   for (const node of nodes.values()) {
     n[stateKey(node)] = (n[stateKey(node)] || 0) + 1;
-    if (!node.ready) n.down++;
+    for (const [key, holds] of CONDITIONS) if (holds(node)) n[key] = (n[key] || 0) + 1;
   }
   const box = $("counts");
   if (!box.firstChild) {
@@ -73,6 +78,7 @@ function drawCounts() {
     const value = n[button.dataset.key] || 0;
     button.firstChild.textContent = count(value);
     button.classList.toggle("zero", value === 0);
+    button.classList.toggle("alarm", button.dataset.key === "blocked" && value > 0);
     button.setAttribute("aria-pressed", String(stateFilter === button.dataset.key));
   }
 }
@@ -85,7 +91,8 @@ function drawStatus() {
   const { status } = page;
   $("title").textContent = status.title || "";
   $("version").textContent = `drydock ${status.version || ""}`;
-  document.title = status.title ? `drydock · ${status.title}` : "drydock";
+  const blocked = [...nodes.values()].filter(isBlocked).length;
+  document.title = `${blocked > 0 ? `(${blocked} blocked) ` : ""}${status.title ? `drydock · ${status.title}` : "drydock"}`;
   const list = [
     ["Leader", status.leading ? "this replica" : status.leader || "nobody"],
     ["This replica", status.identity || "–"],
@@ -108,9 +115,8 @@ function drawBanner() {
 page.choose = (name) => {
   page.chosen = name;
   history.replaceState(null, "", name ? `#node=${encodeURIComponent(name)}` : location.pathname);
-  showNode(name);
+  showNode(name, page.loaded && matchMedia("(max-width: 1040px)").matches);
   schedule();
-  if (page.loaded && matchMedia("(max-width: 1040px)").matches) $("node-card").scrollIntoView({ block: "nearest" });
 };
 
 page.filter = (text) => {
@@ -139,7 +145,8 @@ function drawRows() {
     const classes = `row${name === page.chosen ? " chosen" : ""}${at === cursor ? " cursor" : ""}`;
     return element("div", { class: classes, role: "option", id: `row-${at}`, "aria-selected": String(name === page.chosen),
       "aria-setsize": shown.length, "aria-posinset": at + 1, onclick: () => { cursor = at; page.choose(name); } },
-    element("span", {}, name), element("span", {}, node.error ? element("span", { class: "tag fault", title: node.error }, "error") : tag(node.state)),
+    element("span", {}, name), element("span", {}, node.error ? element("span", { class: "tag fault", title: node.error }, "error")
+      : node.draining ? element("span", { class: `tag ${node.draining.blocked ? "blocked" : "draining"}` }, node.draining.blocked ? "blocked" : "draining") : tag(node.state)),
     element("span", {}, node.ready ? kubelet : element("span", { class: "tag down" }, kubelet)), element("span", { class: "labels", title: labels }, labels));
   });
   const view = $("window");
@@ -201,6 +208,8 @@ function setNode(node, quiet, news) {
   fleetChanged(old, node);
   if (old.state !== node.state) note(news, node.state ? `is ${node.state}` : "lost its label", node.name);
   if (old.ready !== node.ready) note(news, node.ready ? "is ready" : "is not ready", node.name);
+  if (isBlocked(old) !== isBlocked(node)) note(news, isBlocked(node) ? "cannot be drained: its drain is blocked" : "is not blocked any more", node.name);
+  else if (isDraining(old) !== isDraining(node)) note(news, isDraining(node) ? "is being drained" : "is not drained any more", node.name);
   if (old.cordoned !== node.cordoned) note(news, node.cordoned ? "was cordoned" : "was uncordoned", node.name);
 }
 
@@ -265,10 +274,12 @@ function draw() {
   drawList();
   drawNode();
   drawLimits();
+  drawDrains();
   if (complete && !page.loaded) {
     page.loaded = true; // from here on, what is new is shown as new
     $("grid-empty").hidden = page.order.length > 0;
     drawBanner();
+    drawNode();
   }
 }
 
@@ -285,7 +296,7 @@ function connect() {
   mine.addEventListener("open", () => link("live", "live"));
   mine.addEventListener("snapshot", onSnapshot);
   mine.addEventListener("delta", onDelta);
-  mine.addEventListener("board", (event) => { setBoard(JSON.parse(event.data), false).forEach(tell); workStale(); });
+  mine.addEventListener("board", (event) => { setBoard(JSON.parse(event.data), false).forEach(tell); workStale(); schedule(); });
   mine.addEventListener("status", (event) => { setStatus(JSON.parse(event.data), false); schedule(); });
   mine.addEventListener("error", () => {
     link("lost", "connection lost, trying again");
@@ -333,7 +344,14 @@ document.addEventListener("keydown", (event) => {
 addEventListener("resize", drawRows);
 
 startFleet(schedule);
-const linked = location.hash.match(/^#node=(.+)$/);
-if (linked) page.choose(decodeURIComponent(linked[1]));
+function followLink() {
+  const linked = location.hash.match(/^#node=(.+)$/);
+  if (!linked) return;
+  try {
+    page.choose(decodeURIComponent(linked[1]));
+  } catch { /* the escapes of the address are broken: it names no node */ }
+}
+addEventListener("hashchange", followLink);
+followLink();
 draw();
 connect();

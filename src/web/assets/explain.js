@@ -1,5 +1,6 @@
 // One node with its profiles, transitions and checks, as `drydock explain` prints them, kept up to date.
 import { $, nodes, page, element, tag, since, when, setClock } from "./shared.js";
+import { drainOwners, drainWords } from "./drains.js";
 
 const POLL = 2000; // where the replica does not lead, and has no stream to offer
 let name = null;
@@ -9,6 +10,8 @@ let stream = null;
 let timer = 0;
 let shown = "";
 let said = "";
+let wasThere = false; // the node that is shown has been there
+let bring = false; // into view, once there is something to see
 const toggled = new Map(); // what a reader has opened or closed
 
 // ---- getting it ----
@@ -25,7 +28,7 @@ async function poll(asked) {
     const body = await reply.json();
     if (asked !== name) return;
     if (reply.ok) take(body);
-    else { problem = body.error || `the server answered ${reply.status}`; drawNode(); }
+    else { problem = reply.status === 404 ? absence(asked) : body.error || `the server answered ${reply.status}`; drawNode(); }
   } catch (error) {
     if (asked !== name) return;
     problem = `cannot be asked: ${error.message}`;
@@ -41,23 +44,38 @@ function listen() {
   const asked = name;
   stream = new EventSource(`/api/v1/events?node=${encodeURIComponent(asked)}`);
   stream.addEventListener("explain", (event) => take(JSON.parse(event.data)));
-  stream.addEventListener("gone", () => { report = null; problem = `${asked} is gone.`; drawNode(); });
+  stream.addEventListener("gone", () => { report = null; problem = absence(asked); drawNode(); });
   stream.addEventListener("error", () => {
     // A lost connection comes back by itself; a refused one never does.
     if (stream && stream.readyState === EventSource.CLOSED) { stop(); poll(asked); }
   });
 }
 
+// A name that was never there is a mistake; one that was is news.
+function absence(asked) {
+  return wasThere ? `${asked} is gone.` : `There is no node ${asked} in this cluster. It has been deleted, or the name is not right.`;
+}
+
 function take(next) {
   report = next;
+  wasThere = true;
   problem = "";
   setClock(next.now);
   drawNode();
 }
 
-export function showNode(next) {
-  if (next === name) return;
+// On a narrow screen the node is shown below what was tapped.
+function bringIntoView() {
+  if (!bring) return;
+  $("node-card").scrollIntoView({ block: "start" });
+  bring = !report;
+}
+
+export function showNode(next, tapped) {
+  bring = Boolean(next && tapped);
+  if (next === name) { bringIntoView(); return; }
   name = next;
+  wasThere = nodes.has(next);
   report = null;
   problem = "";
   toggled.clear();
@@ -76,12 +94,15 @@ function fold(key, open, attributes, ...children) {
   return e;
 }
 
+// What a check means for its transition: one that is negated helps by failing.
+const meaning = (check) => (!check.negated ? check.answer : { pass: "fail", fail: "pass" }[check.answer] || check.answer);
+
 // Names of checks are marked with their answers; the rest of the expression stays as written.
 function expression(transition) {
   const answers = new Map(transition.checks.map((check) => [check.name, check]));
   return element("code", { class: "expression" }, ...transition.expression.split(/([^\s()!&|]+)/).map((part) => {
     const check = answers.get(part);
-    return check ? element("span", { class: `in-expression v-${check.answer}${check.holds ? " holds" : ""}` }, part) : part;
+    return check ? element("span", { class: `in-expression v-${meaning(check)}${check.holds ? " holds" : ""}` }, part) : part;
   }));
 }
 
@@ -89,9 +110,9 @@ function drawCheck(check, key) {
   const words = check.error || check.reason;
   const info = Object.keys(check.info).length > 0;
   return element("li", { class: check.holds ? "check holds" : "check" },
-    element("span", { class: `verdict v-${check.answer}` }, VERDICTS[check.answer] || check.answer),
+    element("span", { class: `verdict v-${meaning(check)}` }, VERDICTS[meaning(check)] || check.answer),
     element("div", { class: "words" },
-      element("p", {}, element("b", {}, check.name), " ", element("span", { class: "muted" }, check.type),
+      element("p", {}, element("b", {}, check.negated ? `!${check.name}` : check.name), " ", element("span", { class: "muted" }, check.type),
         check.holds ? element("span", { class: "sr" }, ", stands in the way") : null),
       words ? element("p", {}, words) : null,
       check.next ? element("p", { class: "muted" }, "could change ", when(check.next)) : null,
@@ -117,7 +138,7 @@ function drawProfile(profile) {
       profile.since ? element("span", { class: "muted" }, " for ", since(profile.since)) : null,
       moves ? element("span", { class: "muted" }, ` goes to ${profile.next}`) : null),
     profile.error ? element("p", { class: "bad" }, profile.error) : null,
-    profile.doing ? element("p", { class: "held" }, profile.doing) : null,
+    profile.doing && !(report && report.draining && profile.doing === report.drain) ? element("p", { class: "held" }, profile.doing) : null,
     ...profile.transitions.map((transition, i) => drawTransition(transition, `${profile.name}/${i}`)),
     profile.transitions.length === 0 && !profile.error && !profile.doing ? element("p", { class: "muted" }, "There is no transition out of this state.") : null);
 }
@@ -141,7 +162,13 @@ function drawLabels(node) {
 function drawClaim(claim) {
   return element("p", { class: "held" }, claim.holds ? "held by " : "asked for by ", claim.who, claim.since ? element("span", {}, " for ", since(claim.since)) : "",
     claim.words ? `: ${claim.words}` : "", claim.until ? `; until ${claim.until}` : "",
-    claim.deadline ? element("span", {}, "; deadline ", when(claim.deadline)) : "", claim.limits ? `; under ${claim.limits}` : "");
+    claim.deadline ? element("span", {}, "; deadline ", when(claim.deadline), claim.atDeadline ? `, then ${claim.atDeadline}` : "") : "", claim.limits ? `; under ${claim.limits}` : "");
+}
+
+function drawDrain(node, draining) {
+  const owners = node ? drainOwners(node) : [];
+  return element("p", { class: draining.blocked ? "bad" : "held" }, element("b", {}, draining.blocked ? "The drain is blocked: " : "draining: "), ...drainWords(draining),
+    ...(owners.length > 0 ? ["; ", ...owners] : []));
 }
 
 function say(text) {
@@ -153,11 +180,11 @@ export function drawNode() {
   const node = name && nodes.get(name);
   $("node-live").textContent = report && stream ? "live" : "";
   // `now` alone is no change: elements that stay can be read and clicked.
-  const key = JSON.stringify([name, node, report && { ...report, now: 0 }, problem]);
+  const key = JSON.stringify([name, node, report && { ...report, now: 0 }, problem, page.loaded]);
   if (key === shown) return;
   shown = key;
   if (!name || (!node && !report)) {
-    box.replaceChildren(element("p", { class: "muted" }, name ? problem || `${name} is not known.` : "Choose a node in the fleet or the list to see what its profiles wait for."));
+    box.replaceChildren(element("p", { class: name && problem ? "bad" : "muted" }, name ? problem || (page.loaded ? absence(name) : `${name} is asked for…`) : "Choose a node in the fleet or the list to see what its profiles wait for."));
     return;
   }
   const active = document.activeElement && box.contains(document.activeElement) ? document.activeElement.closest("[data-fold]") : null;
@@ -167,7 +194,8 @@ export function drawNode() {
   if (report) {
     if (report.error) parts.push(element("p", { class: "bad" }, report.error));
     if (report.waits) parts.push(element("p", { class: "held" }, `waits: ${report.waits}`));
-    if (report.drain && !report.profiles.some((p) => p.doing === report.drain)) parts.push(element("p", { class: "held" }, `drain: ${report.drain}`));
+    if (report.draining) parts.push(drawDrain(node, report.draining));
+    else if (report.drain && !report.profiles.some((p) => p.doing === report.drain)) parts.push(element("p", { class: "held" }, `drain: ${report.drain}`));
     parts.push(...(report.claims || []).map(drawClaim));
     parts.push(...report.profiles.map(drawProfile));
   }
@@ -177,6 +205,7 @@ export function drawNode() {
     const again = [...box.querySelectorAll("[data-fold]")].find((e) => e.dataset.fold === active.dataset.fold);
     if (again) again.querySelector("summary").focus({ preventScroll: true });
   }
+  bringIntoView();
   const gists = report ? report.profiles.map((p) => `${p.name} ${p.state}`).join(", ") : now.state;
   say(`${name}: ${gists}`);
 }

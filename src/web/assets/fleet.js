@@ -39,6 +39,7 @@ const putSelected = (cell, value) => cell.setAttribute("aria-selected", value);
 function dress(entry, dim) {
   const node = nodes.get(entry.name);
   let names = `cell s-${entry.state || "none"}`;
+  if (node.draining) names += node.draining.blocked ? " blocked" : " draining";
   if (!node.ready) names += " down";
   if (node.error) names += " fault";
   if (dim) names += " dim";
@@ -47,6 +48,7 @@ function dress(entry, dim) {
   let label = `${node.name}, ${entry.state || "not labelled yet"}`;
   if (!node.ready) label += ", not ready";
   if (node.cordoned) label += ", cordoned";
+  if (node.draining) label += node.draining.blocked ? `, its drain is blocked: ${node.draining.reason || "nobody knows why"}` : ", draining";
   if (node.error) label += `, ${node.error}`;
   put(entry, "label", label, putLabel);
   put(entry, "text", wide() ? node.name : "", putText);
@@ -165,6 +167,7 @@ function layout() {
   const n = page.order.length;
   grid.classList.toggle("wide", wide());
   grid.classList.toggle("many", n > 400);
+  grid.classList.toggle("tiny", n > 1500);
   grid.style.setProperty("--cell", wide() ? "28px" : n <= 400 ? "24px" : n <= 1500 ? "15px" : "8px");
   grid.style.setProperty("--least", wide() ? "96px" : "var(--cell)");
   grid.style.setProperty("--gap", n > 1500 ? "2px" : n > 400 ? "3px" : "5px");

@@ -72,14 +72,16 @@ function targetOf(claim) {
 }
 
 function drawHolder(claim) {
+  const node = claim.type === "node" && nodes.get(claim.target);
+  const blocked = node && node.draining && node.draining.blocked;
   const doing = claim.phase === "Preparing" || claim.phase === "Expired" ? claim.message : "";
-  return element("li", {},
+  return element("li", { "data-claim": claim.uid },
     targetOf(claim),
-    element("span", { class: `tag ${TONES[claim.phase] || ""}` }, claim.step || claim.phase || "held"),
+    element("span", { class: `tag ${blocked ? "blocked" : TONES[claim.phase] || ""}` }, blocked ? "drain is blocked" : claim.step || claim.phase || "held"),
     element("span", { class: "muted age" }, claim.since ? since(claim.since) : ""),
     element("span", { class: "words" }, who(claim),
       claim.limits.length > 0 ? element("span", { class: "muted" }, ` under ${claim.limits.join(", ")}`) : element("span", { class: "muted" }, ", no limit concerns it"),
-      claim.deadline ? element("span", { class: "muted" }, "; deadline ", when(claim.deadline)) : null,
+      claim.deadline ? element("span", { class: "muted" }, "; deadline ", when(claim.deadline), claim.atDeadline ? `, then ${claim.atDeadline}` : "") : null,
       doing ? element("span", { class: "why" }, doing) : null));
 }
 
@@ -113,7 +115,8 @@ export function draw() {
   $("limits-card").hidden = !board;
   if (!board) return;
   if (only && !board.limits.some((limit) => limit.name === only)) only = null;
-  const key = JSON.stringify([board, only, nodes.size]);
+  const blocked = [...nodes.values()].filter((node) => node.draining && node.draining.blocked).map((node) => node.name);
+  const key = JSON.stringify([board, only, nodes.size, blocked]);
   if (key === shown) return;
   shown = key;
   const card = $("limits-card");
@@ -143,6 +146,26 @@ export function setBoard(next, quiet) {
   board = next;
   draw();
   return news;
+}
+
+// What is held of a node, and who waits for it.
+export const claimsOf = (node) => (board ? board.claims.filter((claim) => claim.type === "node" && claim.target === node) : []);
+
+export function showLimit(name) {
+  only = name;
+  draw();
+  const button = [...$("limits").querySelectorAll("[data-key]")].find((e) => e.dataset.key === `limit/${name}`);
+  $("limits-card").scrollIntoView({ block: "start" });
+  (button || $("limits-card")).focus({ preventScroll: true });
+}
+
+export function showClaim(claim) {
+  only = null;
+  draw();
+  const row = [...$("limits-card").querySelectorAll("[data-claim]")].find((e) => e.dataset.claim === claim.uid);
+  (row || $("limits-card")).scrollIntoView({ block: "center" });
+  const button = row && row.querySelector("button");
+  (button || $("limits-card")).focus({ preventScroll: true });
 }
 
 export function focusLimits() {

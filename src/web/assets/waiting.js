@@ -15,10 +15,11 @@ function draw(waiting) {
   if (key === shown) return;
   shown = key;
   const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.entry : null;
-  const rows = waiting.entries.slice(0, SHOWN).map((entry) => element("li", {},
+  const rows = waiting.entries.slice(0, SHOWN).map((entry) => element("li", { class: entry.blocked ? "blocked" : null },
     element("button", { type: "button", class: "link", "data-entry": `${entry.node}/${entry.profile}`, onclick: () => page.choose(entry.node) }, entry.node),
-    element("span", { class: "muted" }, entry.profile || "any profile"),
-    element("span", {}, entry.failing ? element("span", { class: "tag fault" }, "failing") : tag(entry.state)),
+    element("span", { class: "muted" }, entry.profile || (entry.draining ? "a request" : "any profile")),
+    element("span", {}, entry.blocked ? element("span", { class: "tag blocked" }, "drain is blocked") : entry.failing ? element("span", { class: "tag fault" }, "failing")
+      : entry.draining ? element("span", { class: "tag draining" }, "draining") : tag(entry.state)),
     element("span", { class: "muted age" }, entry.since ? since(entry.since) : ""),
     element("span", { class: "gist" }, entry.gist || "")));
   if (waiting.entries.length > SHOWN) rows.push(element("li", { class: "muted more" }, `and ${count(waiting.entries.length - SHOWN)} more: drydock status -o wide`));
