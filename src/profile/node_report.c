@@ -116,9 +116,14 @@ static void mark_transition(struct node_report_transition *t, struct arena *tmp)
     }
 }
 
-bool node_report_waits(const struct node_report *r, const struct node_report_transition *t)
+struct str node_report_held(const struct node_report *r, const struct node_report_profile *p,
+                            const struct node_report_transition *t)
 {
-    return r->waits.n > 0 && t->passed && t->target == PROFILE_STATE_MAINTENANCE;
+    if (!t->passed || t->target != PROFILE_STATE_MAINTENANCE) {
+        return t->held;
+    }
+    bool drained_first = r->draining.running && p->doing.n > 0 && str_eq(p->doing, r->drain);
+    return r->waits.n > 0 ? r->waits : drained_first ? STR("the node is drained first") : t->held;
 }
 
 struct str node_report_check_label(const struct node_report_check *c, struct arena *out)
@@ -313,16 +318,17 @@ static void print_check(struct json_writer *w, const struct node_report_check *c
 }
 
 static void print_transition(struct json_writer *w, const struct node_report *r,
+                             const struct node_report_profile *p,
                              const struct node_report_transition *t)
 {
-    bool waits = node_report_waits(r, t);
+    struct str held = node_report_held(r, p, t);
     jw_obj(w);
     jw_pair(w, "target", profile_state_name(t->target));
     jw_pair(w, "expression", t->expression);
-    jw_pair_bool(w, "passed", t->passed && !waits);
+    jw_pair_bool(w, "passed", t->passed && held.n == 0);
     jw_pair_bool(w, "chainPassed", t->chain_passed);
     jw_pair(w, "error", t->error);
-    jw_pair(w, "held", waits ? r->waits : t->held);
+    jw_pair(w, "held", held);
     jw_pair_time(w, "next", t->next);
     jw_key(w, STR("checks"));
     jw_arr(w);
@@ -349,7 +355,7 @@ static void print_profile(struct json_writer *w, const struct node_report *r,
     jw_key(w, STR("transitions"));
     jw_arr(w);
     for (uint32_t i = 0; i < p->transition_n; i++) {
-        print_transition(w, r, &p->transitions[i]);
+        print_transition(w, r, p, &p->transitions[i]);
     }
     jw_arr_end(w);
     jw_obj_end(w);

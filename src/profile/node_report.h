@@ -136,9 +136,10 @@ enum report_format {
 
 void node_report_print_text(const struct node_report *r, enum report_format form, struct buf *out);
 
-/* The transition's checks let the node into maintenance, and the node waits for its turn or for a
- * limit: `report->waits` says for which. */
-bool node_report_waits(const struct node_report *r, const struct node_report_transition *t);
+/* Why a transition whose checks pass is not made yet: another profile is in the way, the node waits
+ * for its turn or for a limit, or it is drained first. Empty: nothing holds it. */
+struct str node_report_held(const struct node_report *r, const struct node_report_profile *p,
+                            const struct node_report_transition *t);
 /* "!blocked" for a check that is negated; what it means for its transition: a negated check that
  * fails counts as passed. */
 struct str node_report_check_label(const struct node_report_check *c, struct arena *out);

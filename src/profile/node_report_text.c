@@ -131,14 +131,10 @@ static void page_check(struct node_report_page *p, const struct node_report_chec
     textwrap_end(line);
 }
 
-static struct str transition_verdict(const struct node_report *r,
-                                     const struct node_report_transition *t)
+static struct str transition_verdict(const struct node_report_transition *t, struct str held)
 {
-    if (node_report_waits(r, t)) {
-        return STR("not yet");
-    }
     if (t->passed) {
-        return STR("yes");
+        return held.n > 0 ? STR("not yet") : STR("yes");
     }
     if (t->error.n > 0) {
         return STR("cannot be told");
@@ -146,14 +142,16 @@ static struct str transition_verdict(const struct node_report *r,
     return t->chain_passed ? STR("not yet") : STR("no");
 }
 
-static void page_transition(struct node_report_page *p, const struct node_report_transition *t)
+static void page_transition(struct node_report_page *p, const struct node_report_profile *profile,
+                            const struct node_report_transition *t)
 {
+    struct str held = node_report_held(p->report, profile, t);
     struct textwrap *line = &p->line;
     line->hang = 6;
     textwrap_add(line, STR("  to "));
     textwrap_add(line, profile_state_name(t->target));
     textwrap_add(line, STR(": "));
-    textwrap_add(line, transition_verdict(p->report, t));
+    textwrap_add(line, transition_verdict(t, held));
     struct str when = humantime_at(p->report->now, t->next, &p->tmp);
     if (when.n > 0 && !t->passed) {
         textwrap_add(line, STR("; could change "));
@@ -165,7 +163,7 @@ static void page_transition(struct node_report_page *p, const struct node_report
         page_check(p, &t->checks[i]);
     }
     page_field(p, 6, "error", t->error);
-    page_field(p, 6, "held", node_report_waits(p->report, t) ? p->report->waits : t->held);
+    page_field(p, 6, "held", held);
 }
 
 static void page_profile(struct node_report_page *p, const struct node_report_profile *profile)
@@ -189,7 +187,7 @@ static void page_profile(struct node_report_page *p, const struct node_report_pr
     page_field(p, 2, "error", profile->error);
     page_field(p, 2, "doing", profile->doing);
     for (uint32_t i = 0; i < profile->transition_n; i++) {
-        page_transition(p, &profile->transitions[i]);
+        page_transition(p, profile, &profile->transitions[i]);
     }
     if (profile->transition_n == 0 && profile->error.n == 0 && profile->doing.n == 0) {
         textwrap_add(line, STR("  there is no transition out of this state"));

@@ -149,6 +149,11 @@ TEST(node_report_says_not_yet_while_a_limit_is_waited_for)
     CHECK(str_contains(buf_str(&json), STR("{\"passed\":true,\"target\":\"in-maintenance\"")));
     r.waits = STR_NONE;
     CHECK_STR(node_report_summary(&r, &p, &a), "goes to in-maintenance");
+    CHECK_STR(node_report_held(&r, &p, &t), "");
+    /* Nor is a node on its way that is still being drained. */
+    p.doing = r.drain = STR("draining: 1 pod is left");
+    r.draining.running = true;
+    CHECK_STR(node_report_held(&r, &p, &t), "the node is drained first");
 }
 
 /* Whose drain it is does not matter: the pod and its budget are what somebody has to see to. */
