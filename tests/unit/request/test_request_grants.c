@@ -23,11 +23,11 @@ TEST(numbers_begin_with_a_grant)
         phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING);
         CHECK_EQ(d.p.status.grant, 5);
+        d.f.trust_approval = true;
         d.m.state = MR_STATE_IN_PROGRESS; /* adopted */
         phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
         CHECK_EQ(d.p.status.grant, 5);
-        d.f.trust_approval = true;
         d.m.state = MR_STATE_APPROVED;
         phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_APPROVED);
