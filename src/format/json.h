@@ -47,7 +47,8 @@ const struct jval *jval_next(const struct jval *parent, const struct jval *v);
 struct str jval_key(const struct jval *v); /* of a member that the iteration or a lookup gave */
 
 #define JVAL_EACH(parent, v)                                                                       \
-    for (const struct jval *v = jval_first(parent); v != NULL; v = jval_next((parent), v))
+    for (const struct jval *v##_parent_ = (parent), *v = jval_first(v##_parent_); v != NULL;       \
+         v = jval_next(v##_parent_, v))
 
 /* NULL when absent, or when `v` is no object. */
 const struct jval *jval_get(const struct jval *v, struct str key);

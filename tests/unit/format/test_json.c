@@ -25,6 +25,24 @@ TEST(json_parse_reads_a_document)
     CHECK_EQ(n, 1);
 }
 
+/* What a loop goes over may depend on what the loop finds out. */
+TEST(json_loops_look_once_at_what_they_go_over)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    const struct jval *list = NULL;
+    bool good = true;
+    uint32_t n = 0;
+    CHECK_EQ(json_parse(STR("[1, 2, 3]"), 0, &a, &list, &err), 0);
+    JVAL_EACH (good ? list : NULL, item) {
+        CHECK_EQ(jval_kind(item), JNUM);
+        good = false;
+        n++;
+    }
+    CHECK_EQ(n, 3);
+}
+
 TEST(json_parse_says_where_and_what)
 {
     CLEANUP(arena_done)
