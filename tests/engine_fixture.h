@@ -90,9 +90,9 @@ static inline void engine_fixture_node(struct engine_fixture *d, const char *nam
                                        const char *rest)
 {
     engine_fixture_observe(d, arena_printf(&d->a,
-                                           "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u\","
+                                           "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u-%s\","
                                            "\"resourceVersion\":\"%u\"%s}%s}",
-                                           name, ++d->version, more, rest));
+                                           name, name, ++d->version, more, rest));
 }
 
 static inline const struct node *engine_fixture_find(const struct engine_fixture *d,

@@ -216,7 +216,7 @@ static void read_status(const struct jval *v, struct arena *out, struct mrequest
         .in_progress = read_time(jval_get(v, STR("inProgressTime"))),
         .finished = read_time(jval_get(v, STR("finishedTime"))),
         .deadline = read_time(jval_get(v, STR("deadline"))),
-        .grant = read_u32(jval_get(v, STR("grant"))),
+        .grant = MIN(read_u32(jval_get(v, STR("grant"))), MREQUEST_GRANT_MAX),
         .position = read_u32(jval_get(v, STR("queuePosition"))),
         .rejections = read_u32(jval_get(v, STR("rejections"))),
         .rejection_reason = read_text(rejection, "reason", out),
@@ -392,10 +392,17 @@ static bool mrequest_same(const void *left, const void *right)
            mrequest_status_same(&a->status, &b->status);
 }
 
+static struct str mrequest_uid(const void *object)
+{
+    const struct maintenance_request *m = object;
+    return m->uid;
+}
+
 const struct store_kind mrequest_kind = {
     .name = "maintenance request",
     .project = mrequest_project,
     .same = mrequest_same,
+    .uid = mrequest_uid,
 };
 
 void mrequest_condition_set(struct mrequest_status *s, enum mrequest_cond_type type,

@@ -25,6 +25,9 @@
 #define MREQUEST_BLOCKER_MAX 512u /* the schema's */
 #define MREQUEST_BRIDGE_MAX 512u  /* of KEY_BRIDGE_REQUEST; the bridge writes no longer one */
 
+/* No request is granted so often; so the number of the next grant can always be counted. */
+#define MREQUEST_GRANT_MAX (UINT32_MAX / 2)
+
 /* spec.state, the mailbox shared with the actor. */
 enum mrequest_state {
     MR_STATE_ABSENT, /* counts as Pending */

@@ -18,8 +18,8 @@
 /* Of one entry without its texts: the JSON around them, the time, the number, and the key by which
  * managedFields names the entry. */
 #define RESERVATION_BYTES_FIXED 256u
-#define RESERVATION_BYTES_LONGEST (RESERVATION_BYTES_FIXED + 36u + 253u + 317u + 32u) /* schema's  \
-                                                                                       */
+/* With texts of the lengths that the schema allows. */
+#define RESERVATION_BYTES_LONGEST (RESERVATION_BYTES_FIXED + 36u + 253u + 317u + 32u)
 
 struct reservation {
     struct str uid; /* requestUID: of the request, or of the target */

@@ -21,6 +21,9 @@ struct store_kind {
     /* True when the store's on_change is to hear of the difference, although it is no reason to
      * decide anew; asked only for projections that are the same. May be NULL. */
     bool (*stirred)(const void *a, const void *b);
+    /* The object's uid, for kinds by whose uids decisions are kept: then an object without one, or
+     * with that of another item, is not taken. May be NULL. */
+    struct str (*uid)(const void *object);
     /* Gives back what the projection holds outside its arena; may be NULL. */
     void (*drop)(void *ctx, void *object);
 };

@@ -227,10 +227,17 @@ static void node_drop(void *ctx, void *object)
     }
 }
 
+static struct str node_uid(const void *object)
+{
+    const struct node *n = object;
+    return n->uid;
+}
+
 const struct store_kind node_kind = {
     .name = "node",
     .project = node_project,
     .same = node_same,
     .stirred = node_stirred,
+    .uid = node_uid,
     .drop = node_drop,
 };

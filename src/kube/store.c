@@ -9,6 +9,7 @@ void store_init(struct store *s, const struct store_kind *kind, void *ctx, uint6
 {
     *s = (struct store){ .kind = kind, .ctx = ctx };
     map_init(&s->items, hash_key, ~hash_key);
+    map_init(&s->by_uid, hash_key, ~hash_key);
     list_init(&s->dirty);
     list_init(&s->later);
 }
@@ -35,6 +36,9 @@ static void store_forget(struct store *s, struct store_item *item)
     }
     store_unmark(s, item);
     (void)map_del(&s->items, item->name); /* it is there: the map gave it to us */
+    if (s->kind->uid != NULL) {
+        (void)map_del(&s->by_uid, s->kind->uid(item->object)); /* it is there, likewise */
+    }
     if (s->kind->drop != NULL) {
         s->kind->drop(s->ctx, item->object);
     }
@@ -57,6 +61,7 @@ void store_done(struct store *s)
     }
     store_clear(s);
     map_done(&s->items);
+    map_done(&s->by_uid);
     buf_done(&s->key);
     s->kind = NULL;
 }
@@ -101,16 +106,33 @@ static int store_too_long(const struct store *s, const char *what, size_t n, str
                    n, OBJECT_NAME_MAX);
 }
 
+/* What may stand in a path, as the API server has it. */
+static bool is_path_segment(struct str name)
+{
+    return name.n > 0 && !str_eq(name, STR(".")) && !str_eq(name, STR("..")) &&
+           !str_contains(name, STR("/")) && !str_contains(name, STR("%"));
+}
+
 /* Name and version, or what is wrong with the object. */
 static int store_identify(struct store *s, const struct jval *object, struct str *ret_name,
                           uint64_t *ret_version, struct err *err)
 {
     struct str name = jval_str(jval_at(object, "metadata.name"));
+    struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
     if (name.n == 0) {
         return err_set(err, ERR_PROTO, "a %s without a name", s->kind->name);
     }
     if (name.n > OBJECT_NAME_MAX) {
         return store_too_long(s, "name", name.n, err);
+    }
+    if (!is_path_segment(name)) {
+        return err_set(err, ERR_PROTO, "a %s with a name that none can have: '" STR_FMT "'",
+                       s->kind->name, STR_ARG(str_sub(name, 0, 64)));
+    }
+    if (s->kind->namespaced && !is_path_segment(namespace)) {
+        return err_set(err, ERR_PROTO, "%s '" STR_FMT "': namespace '" STR_FMT "', want a name",
+                       s->kind->name, STR_ARG(str_sub(name, 0, 64)),
+                       STR_ARG(str_sub(namespace, 0, 64)));
     }
     uint64_t version = store_version(object);
     if (version == 0) {
@@ -171,6 +193,37 @@ struct store_item *store_take(struct store *s)
     return item;
 }
 
+/* What decisions are kept by has to be there, and to be the item's own. */
+static int store_check_uid(const struct store *s, const struct store_item *item,
+                           const void *projection, struct err *err)
+{
+    if (s->kind->uid == NULL) {
+        return 0;
+    }
+    struct str uid = s->kind->uid(projection);
+    const struct store_item *other = map_find(&s->by_uid, uid);
+    if (uid.n == 0) {
+        return err_set(err, ERR_PROTO, "%s '" STR_FMT "' has no uid", s->kind->name,
+                       STR_ARG(str_sub(item->name, 0, 64)));
+    }
+    if (other != NULL && other != item) {
+        return err_set(err, ERR_PROTO, "%s '" STR_FMT "' has the uid of '" STR_FMT "'",
+                       s->kind->name, STR_ARG(str_sub(item->name, 0, 64)),
+                       STR_ARG(str_sub(other->name, 0, 64)));
+    }
+    return 0;
+}
+
+static void store_index_uid(struct store *s, struct store_item *item, const void *old)
+{
+    if (s->kind->uid != NULL) {
+        if (old != NULL) {
+            (void)map_del(&s->by_uid, s->kind->uid(old)); /* it was put there */
+        }
+        (void)map_put(&s->by_uid, s->kind->uid(item->object), item); /* nobody else has it */
+    }
+}
+
 /* Puts the new projection in the old one's place. */
 static int store_replace(struct store *s, struct store_item *item, const struct jval *object,
                          uint64_t version, struct err *err)
@@ -178,9 +231,13 @@ static int store_replace(struct store *s, struct store_item *item, const struct 
     struct arena memory = { .first = 64 };
     void *projection = NULL;
     int r = s->kind->project(s->ctx, object, &memory, &projection, err);
-    if (r < 0) {
+    int checked = r < 0 ? r : store_check_uid(s, item, projection, err);
+    if (checked < 0) {
+        if (r == 0 && s->kind->drop != NULL) {
+            s->kind->drop(s->ctx, projection);
+        }
         arena_done(&memory);
-        return r;
+        return checked;
     }
     bool fresh = item->object == NULL;
     bool same = !fresh && s->kind->same(item->object, projection);
@@ -192,6 +249,7 @@ static int store_replace(struct store *s, struct store_item *item, const struct 
     s->bytes += memory.total - old_memory.total; /* unsigned, and right in the sum */
     item->version = version;
     item->shape = s->shape;
+    store_index_uid(s, item, old);
     s->revision += same ? 0 : 1;
     s->version_max = MAX(s->version_max, version);
     if (!same || item->watched) {
@@ -308,4 +366,5 @@ void store_check(const struct store *s)
     }
     ASSERT(bytes == s->bytes);
     ASSERT(dirty == s->dirty_count);
+    ASSERT(s->kind->uid == NULL || map_count(&s->by_uid) == map_count(&s->items));
 }

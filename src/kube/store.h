@@ -13,7 +13,7 @@
  *
  * An item is dirty when what decisions use of it has changed; the dirty ones form a queue, so
  * nothing rescans the rest. Invariants: an item is in the map under its name, in the queue iff
- * dirty, and its version is > 0.
+ * dirty, and its version is > 0. No two items of a kind with uids have the same one.
  */
 #pragma once
 
@@ -41,7 +41,8 @@ struct store_item {
 struct store {
     const struct store_kind *kind; /* borrowed */
     void *ctx;
-    struct map items; /* name → struct store_item */
+    struct map items;  /* name → struct store_item */
+    struct map by_uid; /* the same by uid, for kinds that have it */
     struct list dirty;
     struct list later;    /* dirty too, and postponed */
     uint32_t dirty_count; /* of both */

@@ -287,7 +287,9 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
 {
     ASSERT(spec->uid.n > 0 && spec->target.n > 0);
     ASSERT(spec->owner == ASK_OF_REQUEST || spec->confirm != NULL || !spec->already_true);
-    ASSERT(map_find(&a->asks, spec->uid) == NULL);
+    if (map_find(&a->asks, spec->uid) != NULL) {
+        return NULL;
+    }
     struct ask *k = ALLOC_NEW(struct ask);
     k->waiting_since = USEC_NEVER;
     k->arbiter = a;

@@ -136,7 +136,8 @@ struct ask_spec {
 };
 
 /* `on_change` comes from the loop when the stage, the reason or the limits that apply have changed;
- * it may add and end asks. Texts are copied. One ask a uid. */
+ * it may add and end asks. Texts are copied. One ask a uid: NULL when there is one already, as of
+ * an object that was deleted and restored, or of a server that gives a uid twice. */
 struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_change)(void *ctx),
                     void *ctx);
 /* Priority, since, last, state, grant and already_true may have changed; the uid and the target

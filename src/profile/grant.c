@@ -162,6 +162,9 @@ static void grant_take_next(struct managed_node *m)
         grant_set_stage(m, GRANT_LIMITS);
         if (node_limit_reserve(m, buf_str(&g->owner))) {
             grant_record(m);
+        } else if (m->reserved == NULL) { /* somebody else asks under the node's uid */
+            grant_end(m);
+            managed_node_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
         }
         return;
     }

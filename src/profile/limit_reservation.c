@@ -146,7 +146,7 @@ void node_limit_queue_enter(struct managed_node *m)
     node_limit_spec(m, STR(""), /* adopt= */ false, &tmp, &spec);
     spec.queue_only = true;
     m->limit_queue = ask_new(c->core->arbiter, &spec, node_limit_on_queue, m);
-    c->limit_queue_n++;
+    c->limit_queue_n += m->limit_queue != NULL ? 1 : 0;
 }
 
 void node_limit_queue_leave(struct managed_node *m)
@@ -157,7 +157,8 @@ void node_limit_queue_leave(struct managed_node *m)
     }
 }
 
-static void node_limit_ask(struct managed_node *m, struct str profile, bool adopt)
+/* False: somebody else asks under the node's uid. */
+static bool node_limit_ask(struct managed_node *m, struct str profile, bool adopt)
 {
     struct controller *c = m->c;
     CLEANUP(arena_done)
@@ -168,6 +169,7 @@ static void node_limit_ask(struct managed_node *m, struct str profile, bool adop
     ASSERT(m->reserved == NULL);
     m->inherited = false;
     m->reserved = ask_new(c->core->arbiter, &spec, node_limit_on_change, m);
+    return m->reserved != NULL;
 }
 
 bool node_limit_reserve(struct managed_node *m, struct str profile)
@@ -175,8 +177,8 @@ bool node_limit_reserve(struct managed_node *m, struct str profile)
     if (m->c->core->arbiter == NULL) {
         return true;
     }
-    if (m->reserved == NULL) {
-        node_limit_ask(m, profile, /* adopt= */ false);
+    if (m->reserved == NULL && !node_limit_ask(m, profile, /* adopt= */ false)) {
+        return false;
     }
     return ask_stage(m->reserved) == ASK_HELD;
 }
@@ -191,15 +193,14 @@ void node_limit_adopt(struct managed_node *m, struct str profile)
         ask_free(STEAL(m->reserved)); /* the old leader's patch has arrived: no need to wait */
     }
     if (m->reserved == NULL) {
-        node_limit_ask(m, profile, /* adopt= */ true);
+        (void)node_limit_ask(m, profile, /* adopt= */ true); /* the next sync asks again */
     }
 }
 
 void node_limit_inherit(struct managed_node *m, struct str profile)
 {
     if (m->c->core->arbiter != NULL && m->reserved == NULL) {
-        node_limit_ask(m, profile, /* adopt= */ false);
-        m->inherited = true;
+        m->inherited = node_limit_ask(m, profile, /* adopt= */ false);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "request/requests_internal.h"
 
+#define ASK_AGAIN SECONDS(1)   /* when another still asks under the same uid */
 #define WAKE_GRID MSECONDS(50) /* waits end together, so that many make one turn */
 
 bool tracked_wakes_before(struct prioqueue_item *a, struct prioqueue_item *b)
@@ -416,6 +417,10 @@ static void tracked_update_ask(struct tracked_request *c, const struct phase_pla
     if (c->ask == NULL) {
         c->asked = spec;
         c->ask = ask_new(c->r->config.arbiter, &spec, tracked_on_event, c);
+        if (c->ask == NULL) { /* a request with that uid was deleted, and still gives back */
+            c->asked = (struct ask_spec){ 0 };
+            tracked_wake_at(c, loop_now(c->r->loop) + ASK_AGAIN);
+        }
         return;
     }
     /* An ask that waits becomes a fact when the work is found to be going on. */

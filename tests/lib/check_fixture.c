@@ -108,6 +108,7 @@ static void observe(struct check_fixture *b, const char *name, const char *label
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
     jw_pair(&w, "name", str_from(name));
+    jw_pair(&w, "uid", arena_printf(&tmp, "u-%s", name));
     jw_pair(&w, "resourceVersion", arena_printf(&tmp, "%u", (unsigned)++b->version));
     jw_key(&w, STR("labels"));
     write_pairs(&w, str_from(labels));

@@ -46,8 +46,8 @@ static const struct jval *object(struct fixture *f, const char *name, unsigned v
     struct err err = { 0 };
     const struct jval *v = NULL;
     struct str text = arena_printf(
-        &f->a, "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u\",\"resourceVersion\":\"%u\"%s}}", name,
-        version, more);
+        &f->a, "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u-%s\",\"resourceVersion\":\"%u\"%s}}",
+        name, name, version, more);
     CHECK_EQ(json_parse(text, 0, &f->a, &v, &err), 0);
     return v;
 }
@@ -299,6 +299,40 @@ TEST(store_counts_what_its_items_take_and_refuses_more)
     observe(&f, "a", 5, ""); /* and shrink */
     CHECK_EQ(f.store.bytes, one);
     observe(&f, "b", 6, "");
+    fixture_end(&f);
+}
+
+TEST(store_takes_nothing_without_a_uid_of_its_own)
+{
+    static const struct {
+        const char *json;
+        const char *message;
+    } cases[] = {
+        { "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"5\"}}", "node 'b' has no uid" },
+        { "{\"metadata\":{\"name\":\"b\",\"uid\":7,\"resourceVersion\":\"5\"}}",
+          "node 'b' has no uid" },
+        { "{\"metadata\":{\"name\":\"b\",\"uid\":\"u-a\",\"resourceVersion\":\"5\"}}",
+          "node 'b' has the uid of 'a'" },
+        { "{\"metadata\":{\"name\":\"..\",\"uid\":\"x\",\"resourceVersion\":\"5\"}}",
+          "a node with a name that none can have: '..'" },
+    };
+    struct fixture f;
+    fixture_begin(&f);
+    observe(&f, "a", 1, "");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct err err = { 0 };
+        const struct jval *v = NULL;
+        CHECK_EQ(json_parse(str_from(cases[i].json), 0, &f.a, &v, &err), 0);
+        CHECK_EQ(store_observe(&f.store, v, false, &err), -ERR_PROTO);
+        CHECK_STR(err.msg, cases[i].message);
+        CHECK_EQ(store_count(&f.store), 1);
+    }
+    check_case(-1);
+    /* One that was deleted and made anew has another; then the old one is free. */
+    observe(&f, "a", 2, ",\"uid\":\"u-new\"");
+    observe(&f, "b", 3, ",\"uid\":\"u-a\"");
+    CHECK_EQ(store_count(&f.store), 2);
     fixture_end(&f);
 }
 
