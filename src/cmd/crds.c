@@ -1,4 +1,5 @@
-/* drydock crds: prints the CustomResourceDefinitions of our kinds. */
+/* drydock crds: prints the CustomResourceDefinitions of our kinds, and the admission policy for
+ * requests. */
 #include "cmd/commands.h"
 #include "format/json_writer.h"
 #include "kinds/crd.h"
@@ -9,22 +10,25 @@
 
 struct crds_flags {
     struct str output;
+    bool policies;
 };
 
 static const struct option crds_options[] = {
     { "o", OPTION_CHOICE, OPTION(struct crds_flags, output), "FORM", "yaml", "yaml|json",
       "as YAML documents with their comments, or as one List in JSON", .also = "output" },
+    { "policies", OPTION_BOOL, OPTION(struct crds_flags, policies), NULL, NULL, NULL,
+      "instead: the admission policy by which only its creator changes a request" },
 };
 
-static void crds_print_yaml(struct buf *out)
+static void crds_print_yaml(const struct asset *objects, size_t n, struct buf *out)
 {
-    for (size_t i = 0; i < crds_count; i++) {
+    for (size_t i = 0; i < n; i++) {
         buf_add(out, i > 0 ? STR("---\n") : STR_NONE);
-        buf_add(out, asset_text(&crds[i]));
+        buf_add(out, asset_text(&objects[i]));
     }
 }
 
-static void crds_print_json(struct buf *out)
+static void crds_print_json(const struct asset *objects, size_t n, struct buf *out)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -34,8 +38,8 @@ static void crds_print_json(struct buf *out)
     jw_pair(&w, "kind", STR("List"));
     jw_key(&w, STR("items"));
     jw_arr(&w);
-    for (size_t i = 0; i < crds_count; i++) {
-        jw_val(&w, crd_object(&crds[i], &tmp));
+    for (size_t i = 0; i < n; i++) {
+        jw_val(&w, crd_object(&objects[i], &tmp));
     }
     jw_arr_end(&w);
     jw_obj_end(&w);
@@ -47,10 +51,12 @@ static int crds_run(const struct command_call *call)
     const struct crds_flags *flags = call->config;
     CLEANUP(buf_done)
     struct buf out = { .max = CRDS_OUTPUT_MAX };
+    const struct asset *objects = flags->policies ? policies : crds;
+    size_t n = flags->policies ? policies_count : crds_count;
     if (str_eq(flags->output, STR("json"))) {
-        crds_print_json(&out);
+        crds_print_json(objects, n, &out);
     } else {
-        crds_print_yaml(&out);
+        crds_print_yaml(objects, n, &out);
     }
     (void)fwrite(out.p, 1, out.n, stdout); /* a closed pipe is the reader's business */
     return COMMAND_OK;
@@ -63,7 +69,9 @@ const struct command command_crds = {
             "NodeMaintenance, NodeOperationTemplate, MaintenanceWindow, NodeSeries and "
             "NodeState, for kubectl:\n\n"
             "  drydock crds | kubectl apply -f -\n\n"
-            "'drydock controller --install-crds' applies the same by itself.",
+            "'drydock controller --install-crds' applies the same by itself. With --policies it "
+            "prints the ValidatingAdmissionPolicy by which only its creator and the controller "
+            "change a MaintenanceRequest, and its binding.",
     .options = { .options = crds_options, .count = ARRAY_LEN(crds_options) },
     .config_size = sizeof(struct crds_flags),
     .run = crds_run,

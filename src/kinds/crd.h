@@ -12,5 +12,9 @@
 extern const struct asset crds[];
 extern const size_t crds_count;
 
+/* The admission policy that says who may change requests, and its binding (src/kinds/policies/). */
+extern const struct asset policies[];
+extern const size_t policies_count;
+
 /* The object, in `out`. */
 const struct jval *crd_object(const struct asset *crd, struct arena *out);

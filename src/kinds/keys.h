@@ -98,6 +98,7 @@
 #define KEY_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname") /* label: who asks */
 #define KEY_CLIENT_QUERY "maintenancerequests.repairman.k8s.io%2Fclientname"
 #define KEY_BRIDGE_REQUEST STR(KEYS_OWN "bridge-request") /* annotation: which of a Machine's */
+#define KEY_CREATED_BY STR(KEYS_OWN "created-by")         /* annotation: the user; for the policy */
 #define KEY_RUN STR(KEYS_OWN "run") /* annotation: the run of the actor that took the approval */
 #define KEY_EXIT_CODE_TEXT KEYS_OWN "exit-code"
 #define KEY_EXIT_CODE STR(KEY_EXIT_CODE_TEXT) /* annotation: of the work; "0" when it succeeded */

@@ -553,10 +553,11 @@ void mrequest_print_new(const struct mrequest_new *new, struct buf *out)
     jw_obj(&w);
     jw_pair_some(&w, KEY_CLIENT.p, new->client);
     jw_obj_end(&w);
-    if (new->bridge_request.n > 0) {
+    if (new->bridge_request.n > 0 || new->created_by.n > 0) {
         jw_key(&w, STR("annotations"));
         jw_obj(&w);
         jw_pair_some(&w, KEY_BRIDGE_REQUEST.p, new->bridge_request);
+        jw_pair_some(&w, KEY_CREATED_BY.p, new->created_by);
         jw_obj_end(&w);
     }
     jw_obj_end(&w);

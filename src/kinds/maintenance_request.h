@@ -206,6 +206,7 @@ struct mrequest_new {
     int64_t priority;
     bool unprepared;           /* the actor prepares the target itself */
     struct str bridge_request; /* KEY_BRIDGE_REQUEST; empty = none */
+    struct str created_by;     /* KEY_CREATED_BY; empty = none */
 };
 /* The object to POST: Pending. */
 void mrequest_print_new(const struct mrequest_new *new, struct buf *out);

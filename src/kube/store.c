@@ -142,7 +142,6 @@ static int store_identify(struct store *s, const struct jval *object, struct str
                        s->kind->name, STR_ARG(str_sub(name, 0, 64)), STR_ARG(str_sub(text, 0, 64)));
     }
     if (s->kind->namespaced) {
-        struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
         if (namespace.n > OBJECT_NAME_MAX) {
             return store_too_long(s, "namespace", namespace.n, err);
         }

@@ -43,6 +43,7 @@ class Access:
         user = self.config["users"][0]["user"] if self.config.get("users") else {}
         self.server = cluster["server"]
         self.token = user.get("token")
+        self.acts_as = user.get("as")
         url = urllib.parse.urlsplit(self.server)
         self.host, self.port, self.tls = url.hostname, url.port, url.scheme == "https"
         self.authority = cluster.get("certificate-authority-data")
@@ -65,7 +66,10 @@ class Access:
         return http.client.HTTPSConnection(self.host, self.port, context=context, timeout=timeout)
 
     def headers(self):
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        if self.acts_as:
+            headers["Impersonate-User"] = self.acts_as
+        return headers
 
     def request(self, method, path, body=None, content_type="application/json"):
         """One exchange: (status, decoded JSON or text)."""

@@ -1,13 +1,17 @@
 """What the documentation says about rights: the controller and an actor do all of their work with exactly those."""
 
+import json
 import os
 import re
+import subprocess
 
 import pytest
 import yaml
 
+from backend import Access
 from objects import deployment, pod
 from process import Process, drydock
+from requests_api import CLIENT_LABEL, path
 from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_requests_env, fixture_serve
 from test_requests import PROFILE, STATE
 from wait import wait_for
@@ -24,7 +28,7 @@ def documented():
 
 
 @pytest.fixture(name="give")
-def fixture_give(backend, objects, unique, tmp_path):
+def fixture_give(backend, objects, tmp_path):
     """give(user, role…): the kubeconfig of a user who has the rights of these pages and no others."""
     made = []
 
@@ -38,12 +42,12 @@ def fixture_give(backend, objects, unique, tmp_path):
             own = kind == "Role"
             where = f"{RBAC}/namespaces/{namespace}" if own else RBAC
             role = documented()[kind, name]
-            role["metadata"] = {"name": f"{unique}-{name}"}
+            role["metadata"] = {"name": f"{user}-{name}"}
             create(f"{where}/{kind.lower()}s", role)
             create(f"{where}/{kind.lower()}bindings", {
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind + "Binding",
-                "metadata": {"name": f"{unique}-{name}"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": f"{unique}-{name}"},
+                "metadata": {"name": f"{user}-{name}"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": f"{user}-{name}"},
                 "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]})
         return str(backend.access.variant(tmp_path / f"{user}.kubeconfig", user={"as": user}))
 
@@ -101,3 +105,71 @@ def test_the_rights_on_the_page_are_enough(requests_env, serve, give, client, ob
         field_selector="reason=MaintenanceApproved,involvedObject.kind=MaintenanceRequest").items, "an event is there")
     assert controller.metric("rest_client_requests_total", code="403") == 0, controller.log()
     assert "forbidden" not in controller.log()
+
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+CREATED_BY = "drydock.dev/created-by"
+
+
+@pytest.fixture(name="policy")
+def fixture_policy(objects, unique):
+    """The policy that the program prints, in force for the requests of this case alone."""
+    printed = json.loads(subprocess.run([drydock(), "crds", "--policies", "-o", "json"], check=True, text=True,
+                                        capture_output=True, timeout=60).stdout)["items"]
+    policy, binding = printed
+    assert (policy["kind"], binding["kind"]) == ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    policy["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = unique
+    binding["spec"]["matchResources"] = {"objectSelector": {"matchLabels": {CLIENT_LABEL: unique}}}
+    for where, body in ((POLICIES, policy), (POLICIES[:-3] + "ybindings", binding)):
+        status, answer = objects.send("POST", where, body)
+        assert status == 201, answer
+    wait_for(lambda: "typeChecking" in objects.send("GET", f"{POLICIES}/{unique}")[1].get("status", {}), "it was checked")
+    checked = objects.send("GET", f"{POLICIES}/{unique}")[1]["status"]["typeChecking"]
+    yield checked
+    objects.send("DELETE", f"{POLICIES[:-3]}ybindings/{unique}")
+    objects.send("DELETE", f"{POLICIES}/{unique}")
+
+
+@pytest.mark.backend("cluster")
+@pytest.mark.nodes(1)
+def test_only_its_creator_changes_a_request(policy, give, objects, nodes, unique, tmp_path):
+    users = {who: f"{unique}-{who}" for who in ("owner", "other", "controller")}
+    configs = {who: give(user, [("ClusterRole", "drydock-controller" if who == "controller" else "drydock-actor")])
+               for who, user in users.items()}
+    access = {who: Access(config) for who, config in configs.items()}
+    assert not policy.get("expressionWarnings")
+
+    def send(who, method, where, body):
+        kind = "application/json" if method == "POST" else "application/merge-patch+json"
+        return access[who].request(method, where, body, kind)
+
+    def change(who, name, body):
+        status, answer = send(who, "PATCH", path("maintenancerequests", name), body)
+        return status, answer.get("message", "")
+
+    unsigned = {"apiVersion": "repairman.k8s.io/v1", "kind": "MaintenanceRequest",
+                "metadata": {"name": f"{unique}-x", "labels": {CLIENT_LABEL: unique}},
+                "spec": {"name": nodes[0], "type": "node"}}
+    where = path("maintenancerequests") + "?dryRun=All"
+    wait_for(lambda: send("other", "POST", where, unsigned)[0] == 403, "the policy is in force")
+    assert f"drydock.dev/created-by: {users['other']}" in send("other", "POST", where, unsigned)[1]["message"]
+    unsigned["metadata"]["annotations"] = {CREATED_BY: users["owner"]}
+    assert send("other", "POST", where, unsigned)[0] == 403, "nobody signs for another"
+
+    with Process([drydock(), "request", "--kubeconfig", configs["owner"], "--client", unique, nodes[0]], str(tmp_path), "ask") as ask:
+        assert ask.wait() == 0, ask.log()
+    made = objects.of(unique)[0]["metadata"]
+    name = made["name"]
+    objects.made.append(path("maintenancerequests", name))
+    assert made["annotations"][CREATED_BY] == users["owner"]
+
+    status, message = change("other", name, {"spec": {"state": "Completed"}})
+    assert status == 403 and "only its creator" in message
+    for who in ("owner", "other"):
+        assert change(who, name, {"metadata": {"annotations": {CREATED_BY: users["other"]}}})[0] == 403
+    status, message = change("owner", name, {"spec": {"state": "Approved"}})
+    assert status == 403 and "only the controller approves" in message
+    assert change("controller", name, {"spec": {"state": "Approved"}})[0] == 200
+    assert change("other", name, {"spec": {"state": "InProgress"}})[0] == 403
+    assert change("owner", name, {"spec": {"state": "InProgress"}})[0] == 200
+    assert change("owner", name, {"spec": {"state": "Completed"}})[0] == 200
