@@ -35,9 +35,7 @@ static bool core_parts_ready(const struct core *c, struct str *ret_why)
 
 bool core_may_decide(const struct core *c)
 {
-    struct str ignored;
-    return c->nodes.synced && !c->stopping && c->nodes_fresh && core_parts_ready(c, &ignored) &&
-           core_holds_lease(c);
+    return c->nodes.synced && !c->stopping && c->nodes_fresh && core_holds_lease(c);
 }
 
 bool core_may_act(const struct core *c)
@@ -88,10 +86,8 @@ static void core_catch_up(struct core *c)
         const struct core_part *p = CONTAINER_OF(link, struct core_part, link);
         exact = exact || (p->ops->counts_nodes != NULL && p->ops->counts_nodes(p));
     }
-    struct str ignored;
     c->nodes_fresh = true;
-    if (c->config.elect && core_parts_ready(c, &ignored) && exact &&
-        !mutated(c->config.mutations, MUTATION_FORGET_GRANTS)) {
+    if (c->config.elect && exact && !mutated(c->config.mutations, MUTATION_FORGET_GRANTS)) {
         core_relist(c);
     }
 }

@@ -43,7 +43,8 @@ struct core_part_ops {
     void (*on_lease_noted)(struct core_part *p, uint64_t serial);
     /* The part has done something for that request that is still to be undone. */
     bool (*has_mark)(struct core_part *p, struct str uid);
-    /* Nothing may be done in this process yet; `*ret_why` says why. */
+    /* False: the part can do nothing yet, and `*ret_why` says why. The process is not ready then;
+     * its other parts work. */
     bool (*is_ready)(const struct core_part *p, struct str *ret_why);
     /* A new leader has to list the Nodes again before it acts: the part counts them exactly. */
     bool (*counts_nodes)(const struct core_part *p);
@@ -127,7 +128,7 @@ void core_free(struct core *c);
 
 /* True at this instant, by the clock: it leads, or there is no election. */
 bool core_holds_lease(const struct core *c);
-/* It leads, has listed the Nodes since then, and all parts are ready. */
+/* It leads and has listed the Nodes since then. Whether a part is ready is for itself to ask. */
 bool core_may_decide(const struct core *c);
 /* The same, and the watch of the Nodes does not fail. */
 bool core_may_act(const struct core *c);

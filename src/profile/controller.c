@@ -7,7 +7,7 @@
 
 bool controller_may_act(const struct controller *c)
 {
-    return core_may_decide(c->core);
+    return c->active != NULL && core_may_decide(c->core);
 }
 
 void controller_schedule_turn(struct controller *c)

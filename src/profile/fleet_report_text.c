@@ -160,7 +160,9 @@ void fleet_report_print_text(const struct fleet_report *r, enum report_format fo
     page_field(&s, "unready", r->why);
     page_field(&s, "paused", r->pause);
     if (r->config_error.n > 0) {
-        page_field(&s, "config", STR("the last good one stays in force"));
+        page_field(&s, "config",
+                   r->config_loaded > 0 ? STR("the last good one stays in force")
+                                        : STR("none is in force: profiles do nothing"));
         page_field(&s, "", r->config_error);
     } else {
         page_field(&s, "config", r->config_file);

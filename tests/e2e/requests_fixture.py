@@ -29,13 +29,13 @@ def fixture_objects(backend):
 
 @pytest.fixture(name="serve")
 def fixture_serve(backend, tmp_path):
-    """serve(flag…): a controller that is ready, ended in order after the test."""
+    """serve(flag…): a controller that is ready, or just begun, ended in order after the test."""
     running = []
 
-    def run(*flags, kubeconfig=backend.kubeconfig):
+    def run(*flags, kubeconfig=backend.kubeconfig, ready=True):
         controller = Controller(kubeconfig, tmp_path / f"c{len(running)}", "controller", flags)
         running.append(controller)
-        return controller.wait_ready()
+        return controller.wait_ready() if ready else controller
 
     yield run
     for controller in running:

@@ -3,6 +3,7 @@
 Every case has its own nodes and a limit that selects them alone, so cases share a cluster.
 """
 
+import json
 import time
 
 import pytest
@@ -343,6 +344,18 @@ def test_work_that_began_before_us_is_adopted(requests_env, serve, objects):
         requests_env.wait_phase(name, "InProgress")
     requests_env.wait_limit(limit, granted=2)
     assert [objects.state(name) for name in names] == ["InProgress", "InProgress"]
+
+
+# --- without profiles ---
+
+
+def test_requests_need_no_configuration_of_profiles(requests_env, serve, tmp_path):
+    node = requests_env.nodes(1)[0]
+    requests_env.limit(limit=100)
+    controller = serve("--config", str(tmp_path / "missing.yaml"), ready=False)
+    requests_env.wait_phase(requests_env.ask(node), "Approved")
+    status = json.loads(controller.get("/api/v1/status")[2])
+    assert "missing.yaml" in status["config"]["error"] and not status["config"].get("loaded")
 
 
 # --- selectors ---

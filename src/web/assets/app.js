@@ -99,14 +99,15 @@ function drawStatus() {
     ["Ready", status.ready ? "yes" : status.why || "no"],
     ["Writes sent", count(status.writes || 0)],
   ];
-  if (status.config && status.config.file) list.push(["Configuration", status.config.error ? "the last good one" : status.config.file]);
+  if (status.config && status.config.file) list.push(["Configuration", !status.config.error ? status.config.file : status.config.loaded ? "the last good one" : "none"]);
   $("control").replaceChildren(...pairs(list));
 }
 
 function drawBanner() {
   const { status } = page;
   const wrong = status.config && status.config.error;
-  const text = wrong ? `The configuration was not taken over; the last good one stays in force. ${status.config.error}`
+  const inForce = wrong && status.config.loaded ? "the last good one stays in force" : "none is in force, profiles do nothing";
+  const text = wrong ? `The configuration was not taken over; ${inForce}. ${status.config.error}`
     : page.loaded && !status.ready ? `Not ready: ${status.why || "no reason is known"}` : "";
   if ($("banner").textContent !== text) $("banner").textContent = text;
   $("banner").hidden = !text;

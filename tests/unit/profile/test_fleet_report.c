@@ -152,9 +152,15 @@ TEST(fleet_report_says_what_is_wrong_with_the_controller)
     CHECK_STR(buf_str(&out), "0 nodes: 0 operational, 0 waiting, 0 in maintenance\n"
                              "leader   nobody leads\n"
                              "unready  nodes are not known yet\n"
-                             "paused   no requests until noon\n"
-                             "config   the last good one stays in force\n"
+                             "paused   no requests until noon
+"
+                             "config   none is in force: profiles do nothing
+"
                              "         a.yaml:3:1: found a tab\n");
+    s.config_loaded = SECONDS(1767323045);
+    buf_reset(&out);
+    fleet_report_print_text(&s, NODE_REPORT_TEXT, &out);
+    CHECK(str_contains(buf_str(&out), STR("config   the last good one stays in force\n")));
 }
 
 TEST(fleet_report_shows_twenty_of_a_kind_and_all_when_wide)
