@@ -94,6 +94,7 @@ struct core {
     struct drains *drains;
     struct arbiter *arbiter; /* NULL: there is none, or not yet */
     bool limits_known;       /* whether there is an arbiter has been found out */
+    struct str denied;       /* the right without which there is none, as a sentence; empty: none */
     uint64_t bad_input;      /* answers about Nodes that could not be read */
     bool stopping;
 
@@ -107,6 +108,9 @@ struct core {
     struct reflector crd; /* of requests, while they are not installed */
     struct loop_timer crd_retry;
     struct api_call *crd_call;
+    bool kind_installed[3]; /* of the arbiter's kinds; see core_arbiter.c */
+    uint32_t right;         /* that is asked about */
+    struct buf denied_text; /* of `denied` */
     bool crd_watched;
     bool leading;     /* as last told */
     bool nodes_known; /* the Nodes were listed once, at least */

@@ -1,16 +1,26 @@
 /*
- * Finds out whether the CRDs of requests and limits are installed, and starts the arbiter when they
- * are. The API group is asked for once; where it is absent, the one CRD is watched, so that
- * installing it is enough and an idle controller polls nothing.
+ * Finds out whether the CRDs of requests and limits are installed and may be read, and starts the
+ * arbiter when they are. The API group is asked for once; where it is absent, the one CRD is
+ * watched, so that installing it is enough and an idle controller polls nothing. Where a right is
+ * missing there is no arbiter: profiles do not wait for kinds that cannot be read, and the log,
+ * /readyz and the status name the right.
  */
 #include "core/core_internal.h"
 
 #include "kinds/keys.h"
 
+#define ACCESS_REVIEWS_PATH STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
 #define CRDS_PATH STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 #define CRD_QUERY STR("&fieldSelector=metadata.name%3Dmaintenancerequests." MAINTENANCE_GROUP)
 #define DISCOVERY_RETRY SECONDS(5)
 #define DENIED_RETRY MINUTES(5) /* where CRDs may not be watched, they are asked for */
+
+enum { KIND_LIMITS, KIND_REQUESTS, KIND_SELECTORS };
+static const char *const kind_plurals[] = {
+    [KIND_LIMITS] = "maintenancelimits",
+    [KIND_REQUESTS] = "maintenancerequests",
+    [KIND_SELECTORS] = "maintenanceselectors",
+};
 
 /* ── the arbiter ───────────────────────────────────────────────────────────────────────────── */
 
@@ -72,8 +82,103 @@ static void core_arbiter_start(struct core *c)
     limits.ctx = c;
     c->arbiter = arbiter_new(&limits);
     core_tell_arbiter(c);
-    log_info(c->log, "MaintenanceRequests and MaintenanceLimits are served");
+    const bool *installed = c->kind_installed;
+    log_info(c->log, installed[KIND_LIMITS] && installed[KIND_REQUESTS]
+                         ? "MaintenanceRequests and MaintenanceLimits are served"
+                     : installed[KIND_REQUESTS]
+                         ? "MaintenanceRequests are served; MaintenanceLimits are not installed"
+                         : "MaintenanceLimits are served; MaintenanceRequests are not installed");
     core_tell_may_act(c);
+}
+
+/* ── rights ────────────────────────────────────────────────────────────────────────────────── */
+
+static const char *const right_verbs[] = { "list", "watch" };
+#define RIGHTS (ARRAY_LEN(kind_plurals) * ARRAY_LEN(right_verbs))
+
+static void rights_ask(struct core *c);
+
+static void rights_deny(struct core *c, const char *verb, const char *plural)
+{
+    bool is_new = c->denied.n == 0;
+    buf_reset(&c->denied_text);
+    buf_printf(&c->denied_text,
+               "MaintenanceRequests and MaintenanceLimits are not served: this controller may not "
+               "%s %s of " MAINTENANCE_GROUP,
+               verb, plural);
+    c->denied = buf_str(&c->denied_text);
+    if (is_new) {
+        log_warn(c->log, "A right is missing", KV_STR("why", c->denied));
+    }
+    core_tell_arbiter(c);
+    loop_timer_set(&c->crd_retry, loop_now(c->loop) + DENIED_RETRY);
+}
+
+static void rights_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct core *c = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    const struct jval *review = NULL;
+    c->crd_call = NULL;
+    /* A server that does not say is asked by the watches themselves. */
+    if (client_note(&c->client, API_POST, reply) == RETRY_DONE &&
+        json_parse(reply->body, JSON_GO, &tmp, &review, &ignored) == 0 &&
+        !jval_bool(jval_at(review, "status.allowed"), true)) {
+        rights_deny(c, right_verbs[c->right % ARRAY_LEN(right_verbs)],
+                    kind_plurals[c->right / ARRAY_LEN(right_verbs)]);
+        return;
+    }
+    c->right++;
+    rights_ask(c);
+}
+
+/* One after the other, of the kinds that are there; after the last one the arbiter starts. */
+static void rights_ask(struct core *c)
+{
+    while (c->right < RIGHTS && !c->kind_installed[c->right / ARRAY_LEN(right_verbs)]) {
+        c->right++;
+    }
+    if (c->right >= RIGHTS) {
+        c->denied = STR_NONE;
+        core_arbiter_start(c);
+        return;
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str body = arena_printf(
+        &tmp,
+        "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SelfSubjectAccessReview\","
+        "\"spec\":{\"resourceAttributes\":{\"group\":\"" MAINTENANCE_GROUP
+        "\",\"resource\":\"%s\",\"verb\":\"%s\"}}}",
+        kind_plurals[c->right / ARRAY_LEN(right_verbs)],
+        right_verbs[c->right % ARRAY_LEN(right_verbs)]);
+    c->crd_call = api_send(
+        c->client.api,
+        &(struct api_request){ .verb = API_POST, .path = ACCESS_REVIEWS_PATH, .body = body },
+        rights_on_reply, c);
+}
+
+/* What the group serves; when its document cannot be read, all of it. */
+static void kinds_read(struct core *c, struct str body)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    const struct jval *group = NULL;
+    int r = json_parse(body, JSON_GO, &tmp, &group, &ignored);
+    const struct jval *resources = r < 0 ? NULL : jval_get(group, STR("resources"));
+    for (size_t i = 0; i < ARRAY_LEN(kind_plurals); i++) {
+        c->kind_installed[i] = jval_kind(resources) != JARR;
+    }
+    JVAL_EACH (resources, resource) {
+        for (size_t i = 0; i < ARRAY_LEN(kind_plurals); i++) {
+            c->kind_installed[i] =
+                c->kind_installed[i] ||
+                str_eq(jval_str(jval_get(resource, STR("name"))), str_from(kind_plurals[i]));
+        }
+    }
 }
 
 /* ── waiting for the CRDs ──────────────────────────────────────────────────────────────────── */
@@ -139,7 +244,9 @@ static void group_on_reply(void *ctx, const struct api_reply *reply)
     c->crd_call = NULL;
     switch (client_note(&c->client, API_GET, reply)) {
     case RETRY_DONE:
-        core_arbiter_start(c);
+        kinds_read(c, reply->body);
+        c->right = 0;
+        rights_ask(c);
         return;
     case RETRY_ABSENT:
         core_tell_arbiter(c);
@@ -185,5 +292,6 @@ void core_arbiter_done(struct core *c)
         api_cancel(c->client.api, STEAL(c->crd_call));
     }
     loop_timer_done(&c->crd_retry);
+    buf_done(&c->denied_text);
     arbiter_free(STEAL(c->arbiter));
 }

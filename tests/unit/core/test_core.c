@@ -22,7 +22,18 @@ struct counting_part {
     int leading;
 };
 
+/* The API server, but that it says of one right that it is missing. */
+struct denying_api {
+    struct api api; /* first */
+    struct api *upstream;
+    const char *verb; /* NULL: all are there */
+    const char *plural;
+    api_on_reply on_reply; /* of the question that is under way: there is one at a time */
+    void *ctx;
+};
+
 struct fixture {
+    struct denying_api denying;
     struct arena memory;
     struct virtual_loop *time;
     struct apiserver *server;
@@ -80,6 +91,52 @@ static const struct core_part_ops counting_ops = {
     .is_busy = is_busy,
 };
 
+static void denying_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct denying_api *d = ctx;
+    struct api_reply told = *reply;
+    told.status = 201;
+    told.body = STR("{\"status\":{\"allowed\":false}}");
+    d->on_reply(d->ctx, &told);
+}
+
+static struct api_call *denying_send(struct api *api, const struct api_request *request,
+                                     api_on_reply on_reply, void *ctx)
+{
+    struct denying_api *d = CONTAINER_OF(api, struct denying_api, api);
+    if (d->verb == NULL || !str_contains(request->path, STR("selfsubjectaccessreviews")) ||
+        !str_contains(request->body, str_from(d->verb)) ||
+        !str_contains(request->body, str_from(d->plural))) {
+        return api_send(d->upstream, request, on_reply, ctx);
+    }
+    d->on_reply = on_reply;
+    d->ctx = ctx;
+    return api_send(d->upstream, request, denying_on_reply, d);
+}
+
+static void denying_cancel(struct api *api, struct api_call *call)
+{
+    api_cancel(CONTAINER_OF(api, struct denying_api, api)->upstream, call);
+}
+
+static struct api_watch *denying_watch(struct api *api, const struct api_watch_spec *spec,
+                                       api_on_event on_event, void *ctx)
+{
+    return api_watch(CONTAINER_OF(api, struct denying_api, api)->upstream, spec, on_event, ctx);
+}
+
+static void denying_watch_stop(struct api *api, struct api_watch *watch)
+{
+    api_watch_stop(CONTAINER_OF(api, struct denying_api, api)->upstream, watch);
+}
+
+static const struct api_ops denying_ops = {
+    .send = denying_send,
+    .cancel = denying_cancel,
+    .watch = denying_watch,
+    .watch_stop = denying_watch_stop,
+};
+
 static void fixture_on_stopped(void *ctx)
 {
     struct fixture *f = ctx;
@@ -106,9 +163,10 @@ static void fixture_begin_with(struct fixture *f, struct metrics *metrics)
     struct loop *loop = virtual_loop_root(f->time);
     f->server = apiserver_new(loop, 1);
     f->api = sim_api_new(loop, f->server, NULL);
+    f->denying = (struct denying_api){ .api.ops = &denying_ops, .upstream = f->api };
     fixture_send(f, "POST", "/api/v1/nodes", STR("{\"metadata\":{\"name\":\"n1\"}}"), false);
     f->core = core_new(&(struct core_config){ .loop = loop,
-                                              .api = f->api,
+                                              .api = &f->denying.api,
                                               .metrics = metrics,
                                               .server = STR("api:6443"),
                                               .identity = STR("a_1"),
@@ -206,11 +264,43 @@ TEST(core_lets_parts_work_while_another_is_not_ready)
     fixture_end(&f);
 }
 
-TEST(core_starts_the_arbiter_when_the_crds_are_installed)
+static void fixture_install_crds(struct fixture *f)
 {
     static const char *const crds[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
                                         "crds/maintenancerequests.repairman.k8s.io.yaml",
                                         "crds/maintenanceselectors.repairman.k8s.io.yaml" };
+    for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
+        fixture_send(f, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                     check_data(crds[i]), /* yaml= */ true);
+    }
+}
+
+TEST(core_does_not_wait_for_kinds_that_it_may_not_read)
+{
+    struct fixture f;
+    struct str why;
+    fixture_begin(&f);
+    fixture_install_crds(&f);
+    f.denying.verb = "watch";
+    f.denying.plural = "maintenancelimits";
+    core_start(f.core);
+    fixture_run(&f, SECONDS(30));
+    CHECK(f.core->limits_known); /* so profiles go on */
+    CHECK(f.core->arbiter == NULL);
+    CHECK_EQ(f.a.arbiters, 1);
+    CHECK(core_may_act(f.core));
+    CHECK(!core_ready(f.core, &why));
+    CHECK_STR(why, "MaintenanceRequests and MaintenanceLimits are not served: this controller may "
+                   "not watch maintenancelimits of repairman.k8s.io");
+    f.denying.verb = NULL; /* somebody has given it the right */
+    fixture_run(&f, MINUTES(6));
+    CHECK(f.core->arbiter != NULL);
+    CHECK(core_ready(f.core, &why));
+    fixture_end(&f);
+}
+
+TEST(core_starts_the_arbiter_when_the_crds_are_installed)
+{
     struct fixture f;
     fixture_begin(&f);
     core_start(f.core);
@@ -219,10 +309,7 @@ TEST(core_starts_the_arbiter_when_the_crds_are_installed)
     CHECK(f.core->limits_known);
     CHECK(f.core->arbiter == NULL);
     CHECK_EQ(f.a.arbiters, 1);
-    for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
-        fixture_send(&f, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-                     check_data(crds[i]), /* yaml= */ true);
-    }
+    fixture_install_crds(&f);
     fixture_run(&f, SECONDS(5));
     CHECK(f.core->arbiter != NULL);
     CHECK_EQ(f.a.arbiters, 2);
