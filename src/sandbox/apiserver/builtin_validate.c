@@ -185,7 +185,7 @@ static bool kind_holds_data(const struct kind *kind)
 }
 
 #define DATA_KEY_MAX 253u
-#define DATA_BYTES_MAX (1024u * 1024u) /* of all values of a ConfigMap or Secret */
+#define DATA_BYTES_MAX ((size_t)1024 * 1024) /* of all values of a ConfigMap or Secret */
 #define PRIORITY_MAX 1000000000
 
 static bool data_key_char(char c)
@@ -239,7 +239,7 @@ static void validate_data(struct status **list, const struct tree *obj, struct a
     if (bytes > DATA_BYTES_MAX) {
         bool secret = str_eq(tree_text_at(obj, "kind"), STR("Secret"));
         cause_add(list, a, CAUSE_TOO_LONG, secret ? STR("data") : STR("[]"),
-                  arena_printf(a, "Too long: may not be more than %u bytes", DATA_BYTES_MAX));
+                  arena_printf(a, "Too long: may not be more than %zu bytes", DATA_BYTES_MAX));
     }
 }
 

@@ -295,9 +295,12 @@ static struct status *watch_options_read(struct request_ctx *c, struct watch_opt
     if (status != NULL) {
         return status;
     }
-    if (p->timeout_seconds.n > 0 && !str_to_u64(p->timeout_seconds, &seconds)) {
+    uint64_t limit;
+    bool timeout_read = p->timeout_seconds.n == 0 || str_to_u64(p->timeout_seconds, &seconds);
+    bool limit_read = p->limit.n == 0 || str_to_u64(p->limit, &limit); /* read, and of no use */
+    if (!timeout_read || !limit_read) {
         return status_bad_request(c->a, "strconv.ParseInt: parsing \"" STR_FMT "\": invalid syntax",
-                                  STR_ARG(p->timeout_seconds));
+                                  STR_ARG(timeout_read ? p->limit : p->timeout_seconds));
     }
     ret->timeout = seconds > 0 ? SECONDS(MIN(seconds, (uint64_t)1000000))
                                : rng_usec(&c->s->rng, WATCH_TIMEOUT_MIN, 2 * WATCH_TIMEOUT_MIN);
