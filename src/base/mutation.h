@@ -48,6 +48,7 @@ enum mutation {
     MUTATION_ORDER_IGNORED,       /* pods go at once, whatever order their rules give them */
     MUTATION_STALE_ANSWERS,       /* goes on what another system said, however long ago */
     MUTATION_MESSAGES_REQUIRED,   /* a message that cannot be sent holds up its profile */
+    MUTATION_CORDON_LEFT,         /* a profile that leaves a node leaves its cordon behind */
     /* Of the bridge. */
     MUTATION_HOOK_UNAPPROVED, /* lets a Machine go as soon as its Node has been asked */
     MUTATION_HOOK_AGAIN,      /* puts the hook back on a Machine that it has let go */

@@ -5,6 +5,7 @@
 
 #include "cmd/command.h"
 
+extern const struct command command_abort;
 extern const struct command command_bridge;
 extern const struct command command_check;
 extern const struct command command_complete;

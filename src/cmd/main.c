@@ -5,10 +5,23 @@
 
 /* In the order in which help lists them. */
 static const struct command *const commands[] = {
-    &command_controller, &command_bridge,   &command_status, &command_explain,
-    &command_limits,     &command_request,  &command_run,    &command_run_on_host,
-    &command_complete,   &command_withdraw, &command_check,  &command_crds,
-    &command_reference,  &command_sandbox,  &command_demo,   NULL,
+    &command_controller,
+    &command_bridge,
+    &command_status,
+    &command_explain,
+    &command_limits,
+    &command_request,
+    &command_run,
+    &command_run_on_host,
+    &command_complete,
+    &command_withdraw,
+    &command_abort,
+    &command_check,
+    &command_crds,
+    &command_reference,
+    &command_sandbox,
+    &command_demo,
+    NULL,
 };
 
 int main(int argc, char **argv)

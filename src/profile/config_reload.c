@@ -30,10 +30,11 @@ static void reload_collect_annotations(struct active_config *s)
 {
     const struct config_instances *checks = &s->config.instances[PLUGIN_CHECK];
     const struct config_instances *triggers = &s->config.instances[PLUGIN_TRIGGER];
-    s->annotations = ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + 3);
+    s->annotations = ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + 4);
     reload_keep_annotation(s, KEY_DATA);
     reload_keep_annotation(s, KEY_PROFILE_CORDON);
     reload_keep_annotation(s, KEY_DRAIN_RULES);
+    reload_keep_annotation(s, KEY_ABORT);
     for (uint32_t i = 0; i < checks->n; i++) {
         const struct config_instance *instance = &checks->items[i];
         if (str_eq(str_from(instance->plugin->name), STR("hasAnnotation"))) {

@@ -107,6 +107,13 @@ static void controller_on_capacity(struct core_part *p)
 {
     struct controller *c = controller_of(p);
     c->capacity_changed = true;
+    MAP_EACH (&c->core->nodes.store.items, entry) {
+        struct store_item *item = map_item_value(entry);
+        const struct managed_node *m = item->extra;
+        if (m != NULL && m->drain != NULL) {
+            store_mark(&c->core->nodes.store, item); /* its limit may be paused, or not any more */
+        }
+    }
     controller_schedule_turn(c);
 }
 

@@ -251,6 +251,9 @@ void node_limit_queue_offer(struct controller *c,
 void node_limit_queue_enter(struct managed_node *m);
 void node_limit_queue_leave(struct managed_node *m);
 struct str node_limit_explain(const struct managed_node *m, struct arena *out); /* why it waits */
+/* The limit under which the node has its reservation and that is paused; empty: none is. In `out`.
+ */
+struct str node_limit_paused(const struct managed_node *m, struct arena *out);
 
 /* ── controller_view.c ──────────────────────────────────────────────────────────────────────────
  */

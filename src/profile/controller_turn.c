@@ -151,6 +151,8 @@ static void turn_report_failures(struct managed_node *m, const struct engine_eff
 #define PENDING_TRIGGER_RAN STR("ran")     /* a trigger instance */
 #define PENDING_STATE_CHANGED STR("moved") /* into a state */
 #define PENDING_ENTERED STR("entered")     /* in maintenance, with its enter chain done */
+#define PENDING_ABORTED STR("aborted")     /* somebody asked for it */
+#define PENDING_LIFTED STR("lifted")       /* a profile's cordon, because of that or as an orphan */
 
 static void turn_add_pending_event(struct managed_node *m, struct str kind, struct str profile,
                                    struct str what)
@@ -179,6 +181,13 @@ static void turn_keep_pending_events(struct managed_node *m, const struct engine
             turn_add_pending_event(m, PENDING_STATE_CHANGED, e->name, profile_state_name(e->next));
         }
     }
+    if (effect->aborted) {
+        turn_add_pending_event(m, PENDING_ABORTED, STR(""), STR(""));
+    }
+    if (effect->lifted.n > 0) {
+        turn_add_pending_event(m, PENDING_LIFTED, effect->lifted,
+                               effect->aborted ? KEY_ABORT : STR(""));
+    }
     if (effect->entered) {
         turn_add_pending_event(m, PENDING_ENTERED, effect->profiles[effect->entered_profile].name,
                                STR(""));
@@ -200,6 +209,27 @@ static void turn_report_transition(struct managed_node *m, struct str profile, s
     }
 }
 
+static void turn_report_aborted(struct managed_node *m)
+{
+    log_info(m->c->log, "Gave up what the profiles of the node had under way",
+             KV_STR("node", m->item->name));
+    turn_record_event(m->c, m->item, "Normal", "MaintenanceAborted", "AbortMaintenance",
+                      STR("What the node's profiles had under way was given up, as its annotation "
+                          "asked"));
+}
+
+static void turn_report_lifted(struct managed_node *m, struct str profile, struct str aborted)
+{
+    struct controller *c = m->c;
+    log_info(c->log, "Lifted the cordon of a profile", KV_STR("node", m->item->name),
+             KV_STR("profile", profile));
+    turn_record_event(c, m->item, "Normal", "CordonLifted", "Uncordon",
+                      arena_printf(&c->tmp, "The cordon of profile " STR_FMT " was lifted: %s",
+                                   STR_ARG(profile),
+                                   aborted.n > 0 ? "its maintenance was aborted"
+                                                 : "the profile does not serve the node any more"));
+}
+
 void turn_send_pending_events(struct managed_node *m)
 {
     struct controller *c = m->c;
@@ -214,6 +244,10 @@ void turn_send_pending_events(struct managed_node *m)
                      KV_STR("profile", profile), KV_STR("instance", what));
         } else if (str_eq(kind, PENDING_STATE_CHANGED)) {
             turn_report_transition(m, profile, what);
+        } else if (str_eq(kind, PENDING_ABORTED)) {
+            turn_report_aborted(m);
+        } else if (str_eq(kind, PENDING_LIFTED)) {
+            turn_report_lifted(m, profile, what);
         } else {
             ASSERT(str_eq(kind, PENDING_ENTERED));
             shuffle_count(c->shuffle, m->item->name, profile);
@@ -379,7 +413,8 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
     if (m->drain != NULL) {
         /* The patch after a drain may uncordon the node: pods that are scheduled to the node
          * before the reply is here must not be evicted. */
-        drain_pause(m->drain, patch && drain_is_done(m->drain));
+        bool done = drain_is_done(m->drain);
+        drain_pause(m->drain, done ? patch : node_limit_paused(m, &c->tmp).n > 0);
     }
     if ((effect->needs & ENGINE_NEED_DRAIN) == 0) {
         if (!grant_is_confirming(m)) { /* then it is not known yet whether the drain goes on */

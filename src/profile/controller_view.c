@@ -324,9 +324,13 @@ bool controller_explain(struct controller *c, struct str name, struct arena *out
     node_notify_explain(m, out, ret);
     drains_each(c->core->drains, explain_one_drain,
                 &(struct explain_drain){ .node = item->name, .out = out, .report = ret });
+    ret->orphan = node->unschedulable ? node_annotation(node, KEY_PROFILE_CORDON) : STR_NONE;
     if (engine_decide(&input, out, &effect, &err) < 0) {
         ret->error = arena_str(out, str_from(err.msg));
         return true;
+    }
+    for (uint32_t i = 0; i < effect.profile_n; i++) {
+        ret->orphan = str_eq(effect.profiles[i].name, ret->orphan) ? STR_NONE : ret->orphan;
     }
     explain_profiles(&effect, out, ret);
     node_report_mark_blocking(ret);

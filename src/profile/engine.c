@@ -577,6 +577,53 @@ static void engine_decide_profile(struct decision *d, uint32_t index)
     engine_try_transition(d, index, entry);
 }
 
+/* ── giving up ─────────────────────────────────────────────────────────────────────────────── */
+
+static void engine_lift_cordon(struct decision *d)
+{
+    struct engine_effect *effect = d->effect;
+    effect->lifted = node_annotation(d->in->node, KEY_PROFILE_CORDON);
+    node_edit_set_unschedulable(&effect->edit, false);
+    node_edit_remove_annotation(&effect->edit, KEY_PROFILE_CORDON);
+}
+
+/* A profile that has left the label or the configuration lifts its cordon never again: it is lifted
+ * here. */
+static void engine_lift_orphan(struct decision *d)
+{
+    struct str mark = node_annotation(d->in->node, KEY_PROFILE_CORDON);
+    if (!d->in->node->unschedulable || mark.n == 0 ||
+        mutated(d->in->mutations, MUTATION_CORDON_LEFT)) {
+        return;
+    }
+    for (uint32_t i = 0; i < d->effect->profile_n; i++) {
+        if (str_eq(d->effect->profiles[i].name, mark)) {
+            return;
+        }
+    }
+    engine_lift_cordon(d);
+}
+
+/* Somebody has asked to give up what the profiles have under way: they are operational again, no
+ * trigger runs, and their cordon is lifted. */
+static void engine_abort(struct decision *d)
+{
+    struct engine_effect *effect = d->effect;
+    effect->aborted = true;
+    for (uint32_t i = 0; i < effect->profile_n; i++) {
+        struct engine_profile *e = &effect->profiles[i];
+        struct node_data_profile *entry = node_data_find_profile(&d->data, e->name);
+        entry->transition = e->state == PROFILE_STATE_OPERATIONAL ? entry->transition : d->now;
+        entry->current = profile_state_name(PROFILE_STATE_OPERATIONAL);
+        entry->previous = entry->current;
+        e->next = PROFILE_STATE_OPERATIONAL;
+    }
+    if (d->in->node->unschedulable && node_annotation(d->in->node, KEY_PROFILE_CORDON).n > 0) {
+        engine_lift_cordon(d);
+    }
+    node_edit_remove_annotation(&effect->edit, KEY_ABORT);
+}
+
 /* ── the whole ─────────────────────────────────────────────────────────────────────────────── */
 
 static int engine_finish(struct decision *d, struct err *err)
@@ -628,6 +675,11 @@ int engine_decide(const struct engine_input *in, struct arena *out, struct engin
         /* The node was uncordoned by somebody else: the next cordon is not a profile's. */
         node_edit_remove_annotation(&ret->edit, KEY_PROFILE_CORDON);
     }
+    if (node_annotation(in->node, KEY_ABORT).p != NULL) {
+        engine_abort(&d);
+        return engine_finish(&d, err);
+    }
+    engine_lift_orphan(&d);
     for (uint32_t i = 0; i < ret->profile_n; i++) {
         engine_decide_profile(&d, i);
     }

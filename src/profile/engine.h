@@ -130,6 +130,9 @@ struct engine_effect {
     bool enters;      /* it arrives now: the grant may go once the patch is through */
     uint32_t enters_profile; /* … and by which transition */
     uint32_t enters_transition;
+    bool aborted;      /* all that its profiles had under way is given up */
+    struct str lifted; /* the profile whose cordon is lifted because nobody else would; mostly empty
+                        */
     bool entered; /* a profile has come into maintenance and its enter chain is done: shuffles are
                    * counted */
     uint32_t entered_profile;

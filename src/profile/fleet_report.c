@@ -55,6 +55,13 @@ void fleet_report_add(struct fleet_report *s, const struct node_report *r, struc
     }
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
+    if (r->orphan.n > 0) {
+        add_entry(s, out,
+                  &(struct fleet_report_entry){ .node = r->node,
+                                                .state = state,
+                                                .failing = true,
+                                                .summary = node_report_orphan(r, &tmp) });
+    }
     for (uint32_t i = 0; i < r->profile_n; i++) {
         const struct node_report_profile *p = &r->profiles[i];
         fleet_report_profile(s, out, p->name)->counts[p->state]++;

@@ -105,6 +105,32 @@ struct str node_limit_explain(const struct managed_node *m, struct arena *out)
     return view.message.n > 0 ? arena_str(out, view.message) : STR("a limit is full");
 }
 
+struct paused_search {
+    struct str node;
+    struct str limit;
+};
+
+static bool paused_search_visit(void *ctx, const struct arbiter_limit *limit)
+{
+    struct paused_search *search = ctx;
+    for (uint32_t i = 0; limit->paused && limit->type == TARGET_NODE && i < limit->granted; i++) {
+        if (str_eq(limit->holders[i].target, search->node)) {
+            search->limit = limit->name;
+            return false;
+        }
+    }
+    return true;
+}
+
+struct str node_limit_paused(const struct managed_node *m, struct arena *out)
+{
+    struct paused_search search = { .node = m->item->name };
+    if (m->c->core->arbiter != NULL && m->reserved != NULL) {
+        arbiter_each_limit(m->c->core->arbiter, out, paused_search_visit, &search);
+    }
+    return search.limit;
+}
+
 static void node_limit_on_change(void *ctx)
 {
     struct managed_node *m = ctx;

@@ -58,5 +58,11 @@ void node_drain_stop(struct managed_node *m)
 
 struct str node_drain_text(const struct managed_node *m, struct arena *out)
 {
-    return drain_text(m->drain, out);
+    struct str words = drain_text(m->drain, out);
+    struct str paused = node_limit_paused(m, out);
+    if (paused.n == 0 || drain_is_done(m->drain)) {
+        return words;
+    }
+    return arena_printf(out, STR_FMT "; pods stay while limit " STR_FMT " is paused",
+                        STR_ARG(words), STR_ARG(paused));
 }

@@ -417,6 +417,7 @@ void node_report_print_json(const struct node_report *r, struct json_writer *w)
     jw_pair(w, "waits", r->waits);
     jw_pair(w, "drain", r->drain);
     node_report_print_drain(&r->draining, w);
+    jw_pair(w, "orphanCordon", r->orphan);
     print_labels(w, r);
     jw_key(w, STR("unsent"));
     jw_arr(w);

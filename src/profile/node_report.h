@@ -95,11 +95,13 @@ struct node_report {
     bool ready;
     bool cordoned;
     bool deleting;
-    usec_t updated;   /* wall time of the decision; 0 = unknown */
-    usec_t now;       /* wall time of the report */
-    uint32_t columns; /* of the text; 0 = NODE_REPORT_COLUMNS */
-    struct str waits; /* "turn 3 of 12 to go into maintenance"; empty = for nothing */
-    struct str drain; /* how far the drain is; empty = none runs */
+    usec_t updated;    /* wall time of the decision; 0 = unknown */
+    usec_t now;        /* wall time of the report */
+    uint32_t columns;  /* of the text; 0 = NODE_REPORT_COLUMNS */
+    struct str waits;  /* "turn 3 of 12 to go into maintenance"; empty = for nothing */
+    struct str drain;  /* how far the drain is; empty = none runs */
+    struct str orphan; /* the profile whose cordon the node has although it does not serve the node;
+                        * mostly empty */
     struct node_report_drain draining;
     struct node_report_label *labels; /* those that the configuration shows, sorted */
     uint32_t label_n;
@@ -144,6 +146,8 @@ struct str node_report_held(const struct node_report *r, const struct node_repor
  * fails counts as passed. */
 struct str node_report_check_label(const struct node_report_check *c, struct arena *out);
 enum check_answer node_report_check_meaning(const struct node_report_check *c);
+/* One sentence about a cordon of ours that has no owner; empty when there is none. */
+struct str node_report_orphan(const struct node_report *r, struct arena *out);
 
 /* One sentence about a profile: what it does, what failed, or what holds it. Empty when it is
  * operational and waits for nothing. Lives in `out` or in the report. */

@@ -66,6 +66,14 @@ struct str node_report_summary(const struct node_report *r, const struct node_re
     return p->transition_n == 0 ? STR("stays: there is no transition out of this state") : STR_NONE;
 }
 
+struct str node_report_orphan(const struct node_report *r, struct arena *out)
+{
+    return r->orphan.n == 0
+               ? STR_NONE
+               : arena_printf(out, "cordoned by profile " STR_FMT ", which does not serve the node",
+                              STR_ARG(r->orphan));
+}
+
 /* ── the text ──────────────────────────────────────────────────────────────────────────────── */
 
 struct node_report_page {
@@ -274,6 +282,7 @@ void node_report_print_text(const struct node_report *r, enum report_format form
     page_field(&p, 2, "error", r->error);
     page_field(&p, 2, "waits", r->waits);
     page_drain(&p);
+    page_field(&p, 2, "cordon", node_report_orphan(r, &p.tmp));
     for (uint32_t i = 0; i < r->unsent_n; i++) {
         page_unsent(&p, &r->unsent[i]);
     }

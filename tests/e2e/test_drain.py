@@ -1,9 +1,12 @@
 """Draining from outside: which pods go, what a budget holds, who hears of it."""
 
+import subprocess
+
 import pytest
 
 from contract import PROFILE, annotation, state
 from objects import budget, daemon_set, deployment, pod
+from process import drydock
 from profiles import events, label, read, wait_entries, wait_state
 from wait import holds_for, wait_for
 
@@ -190,3 +193,23 @@ def test_a_drain_goes_on_when_a_replica_is_back_elsewhere(client, nodes, namespa
     wait_state(client, one, "in-maintenance")
     wait_for(lambda: len(running(client, other, namespace)) == 2, "both run elsewhere")
     wait_entries(client, other, {"default": "operational"})
+
+
+@pytest.mark.nodes(1)
+def test_a_drain_that_is_aborted_leaves_no_cordon(client, backend, nodes, namespace, unique, launch):
+    [name] = nodes
+    client.apps.create_namespaced_deployment(namespace, deployment("web", 1, {"e2e": unique}))
+    client.policy.create_namespaced_pod_disruption_budget(namespace, budget("web", "web", minAvailable=1))
+    wait_for(lambda: len(running(client, name, namespace)) == 1, "the pod runs")
+    wait_for(lambda: client.policy.read_namespaced_pod_disruption_budget("web", namespace)
+             .status.current_healthy == 1, "the budget knows")
+    controller = launch(PLAIN)
+    give(client, name, "drain", update="needed")
+    wait_for(lambda: controller.metric("drydock_drains", kind="blocked") == 1, "the drain is under way")
+    give(client, name, "drain", update=None)
+    subprocess.run([drydock(), "abort", name, "--kubeconfig", str(backend.kubeconfig)], check=True, timeout=60)
+    wait_for(lambda: not read(client, name).spec.unschedulable, "the cordon is lifted")
+    assert "drydock.dev/abort" not in read(client, name).metadata.annotations
+    assert "drydock.dev/cordoned-by" not in read(client, name).metadata.annotations
+    assert len(running(client, name, namespace)) == 1
+    wait_for(lambda: controller.metric("drydock_drains", kind="blocked") == 0, "the drain has ended")

@@ -97,6 +97,21 @@ void sim_run_cordon(struct sim_run *t, struct str node, bool cordon)
     ASSERT(status == 200);
 }
 
+/* The first or the last profile of its label goes; a node that has one has none then. */
+static void sim_run_drop_profile(struct sim_run *t, struct str node, bool first)
+{
+    const struct jval *object = apiserver_find(t->server, STR(""), STR("nodes"), STR(""), node);
+    struct str label = jval_str(jval_get(jval_at(object, "metadata.labels"), PROFILE_LABEL));
+    if (label.n == 0) {
+        return;
+    }
+    size_t one = STR("p0--").n;
+    struct str rest = label.n <= one ? STR_NONE
+                      : first        ? str_sub(label, one, label.n)
+                                     : str_sub(label, 0, label.n - one);
+    sim_run_set_node_meta(t, node, "labels", PROFILE_LABEL, rest);
+}
+
 static void action_on_served_node(struct sim_run *t, const struct action *action)
 {
     struct str node = sim_run_pick_node(t, action);
@@ -117,6 +132,9 @@ static void action_on_served_node(struct sim_run *t, const struct action *action
         break;
     case ACTION_UNAPPROVE:
         sim_run_set_node_meta(t, node, "annotations", RANDOM_CONFIG_APPROVED, STR_NONE);
+        break;
+    case ACTION_PROFILE_DROP:
+        sim_run_drop_profile(t, node, odd);
         break;
     case ACTION_CORDON:
     case ACTION_UNCORDON:

@@ -775,6 +775,14 @@ static void end_check_visit(void *ctx, const struct jval *object)
         check_violation(s->basic, "I4: " STR_FMT " carries the mark of a cordon it does not have",
                         STR_ARG(node.name));
     }
+    struct str mark = annotation_of(object, KEY_PROFILE_CORDON);
+    uint32_t owner = 0;
+    if (is_cordoned(object) && mark.n > 0 &&
+        (!random_config_profile_find(rest->oracle.config, mark, &owner) ||
+         node_data_find(&node, owner) == NULL)) {
+        check_violation(s->basic, "P15: " STR_FMT " is cordoned by '" STR_FMT "', which has left",
+                        STR_ARG(node.name), STR_ARG(mark));
+    }
     for (uint32_t i = 0; i < node.entry_n; i++) {
         const struct oracle_profile *e = &node.entries[i];
         for (unsigned to = 0; to < CONFIG_STATE_COUNT; to++) {

@@ -49,6 +49,7 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_ORDER_IGNORED] = "order-ignored",
     [MUTATION_STALE_ANSWERS] = "stale-answers",
     [MUTATION_MESSAGES_REQUIRED] = "messages-required",
+    [MUTATION_CORDON_LEFT] = "cordon-left",
     [MUTATION_HOOK_UNAPPROVED] = "hook-unapproved",
     [MUTATION_HOOK_AGAIN] = "hook-again",
     [MUTATION_HOOK_AWAY] = "hook-away",
@@ -94,6 +95,7 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_UNCORDON_OTHERS:
     case MUTATION_WINDOW_IGNORED:
     case MUTATION_ORDER_IGNORED:
+    case MUTATION_CORDON_LEFT:
         return STORY_DRAIN;
     case MUTATION_DROP_FAILED_NODE:
     case MUTATION_DATA_BYTES_WRONG:

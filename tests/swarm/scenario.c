@@ -46,6 +46,7 @@ static const char *const action_names[ACTION_COUNT] = {
     [ACTION_LATE_WRITE] = "late-write",
     [ACTION_NOTIFY_FAIL] = "notify-fail",
     [ACTION_PDB_BLOCK] = "pdb-block",
+    [ACTION_PROFILE_DROP] = "profile-drop",
     [ACTION_PROMETHEUS_NO] = "prometheus-no",
     [ACTION_REQUEST_CREATE] = "request-create",
     [ACTION_REQUEST_DELETE] = "request-delete",
@@ -338,7 +339,9 @@ static void scenario_draw_metal3(struct scenario *p)
  * is what it was before. */
 static void scenario_draw_service(struct scenario *p)
 {
-    static const struct story_actions choices = { 6, { ACTION_PROMETHEUS_NO }, 1 };
+    static const struct story_actions choices = { 6,
+                                                  { ACTION_PROMETHEUS_NO, ACTION_PROFILE_DROP },
+                                                  2 };
     struct rng rng;
     rng_init(&rng, p->seed ^ 0x7c1f09a5ULL);
     p->messages_end = rng_chance(&rng, 150) ? rng_usec(&rng, 0, p->fault_time) : USEC_NEVER;

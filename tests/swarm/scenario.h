@@ -56,6 +56,7 @@ enum action_kind {
     ACTION_LATE_WRITE,    /* a controller's last write arrives when another leads, `span` later */
     ACTION_NOTIFY_FAIL,   /* third parties refuse, or are silent, for `span` */
     ACTION_PDB_BLOCK,     /* budgets let no pod go for `span` */
+    ACTION_PROFILE_DROP,  /* a profile goes from the label of a node, whatever it does */
     ACTION_PROMETHEUS_NO, /* Prometheus changes its mind, and back again after `span` */
     /* to requests and limits */
     ACTION_REQUEST_CREATE, /* an actor asks for a node */

@@ -1,5 +1,6 @@
 /* Profiles under MaintenanceLimits: when a node may ask, and how it waits. */
 #include "core/core_internal.h"
+#include "profile/node_report.h"
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
@@ -44,6 +45,19 @@ static void send(struct story *s, const char *path, struct str body, bool yaml)
     };
     apiserver_handle(s->server, &request, &s->memory, &reply);
     CHECK_EQ(reply.status, 201);
+}
+
+static void change(struct story *s, const char *method, const char *path, const char *body)
+{
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = str_from(path),
+        .content_type = API_MERGE_PATCH,
+        .body = str_from(body),
+    };
+    apiserver_handle(s->server, &request, &s->memory, &reply);
+    CHECK_EQ(reply.status, 200);
 }
 
 static uint32_t in_maintenance(struct story *s, uint32_t nodes)
@@ -198,4 +212,52 @@ TEST(limit_reservation_waits_for_a_gap_by_the_clock_of_the_server)
         story_end(&s);
     }
     check_case(-1);
+}
+
+/* A limit that is paused stops the drains under it, and says so; they go on when it is not. */
+TEST(limit_reservation_pauses_drains_with_its_limit)
+{
+    struct story s;
+    story_begin(&s, 1, 0);
+    CHECK_EQ(controller_configure(
+                 s.c, STR("f"),
+                 STR("intervals: {requeue: 1h}\n"
+                     "instances:\n"
+                     "  check: [{type: hasLabel, name: needed, config: {key: needed}}]\n"
+                     "  trigger: [{type: eviction, name: drain, config: {action: drain}}]\n"
+                     "profiles:\n"
+                     "- name: p\n"
+                     "  operational:\n"
+                     "    transitions: [{check: needed, trigger: drain, next: in-maintenance}]\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    send(&s, "/api/v1/namespaces/default/pods",
+         STR("{\"metadata\":{\"name\":\"web\",\"labels\":{\"app\":\"web\"}},\"spec\":{"
+             "\"nodeName\":\"n0\",\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}"),
+         /* yaml= */ false);
+    send(&s, "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+         STR("{\"metadata\":{\"name\":\"web\"},\"spec\":{\"selector\":{},\"maxUnavailable\":0}}"),
+         /* yaml= */ false);
+    story_limit(&s, "{\"limit\":0,\"minimum\":1,\"maxCount\":1}");
+    story_look_for_limits(&s);
+    story_run(&s, MINUTES(1));
+    struct node_report report;
+    CHECK(controller_explain(s.c, STR("n0"), &s.memory, &report));
+    CHECK(str_starts(report.drain, STR("draining: 1 pod is left")));
+    CHECK(!str_contains(report.drain, STR("paused")));
+    change(&s, "PATCH", "/apis/repairman.k8s.io/v1/maintenancelimits/node",
+           "{\"spec\":{\"paused\":true}}");
+    story_run(&s, SECONDS(5));
+    CHECK(controller_explain(s.c, STR("n0"), &s.memory, &report));
+    CHECK_STR(report.drain, "draining: 1 pod is left; pods stay while limit node is paused");
+    change(&s, "DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web", "");
+    story_run(&s, MINUTES(5));
+    CHECK(apiserver_find(s.server, STR(""), STR("pods"), STR("default"), STR("web")) != NULL);
+    change(&s, "PATCH", "/apis/repairman.k8s.io/v1/maintenancelimits/node",
+           "{\"spec\":{\"paused\":false}}");
+    story_run(&s, MINUTES(5));
+    const struct jval *pod =
+        apiserver_find(s.server, STR(""), STR("pods"), STR("default"), STR("web"));
+    CHECK(pod == NULL || jval_at(pod, "metadata.deletionTimestamp") != NULL);
+    story_end(&s);
 }

@@ -1,5 +1,6 @@
 /* Drains that a profile asks for, of nodes with drain rules, against the sandbox. */
 #include "profile/controller.h"
+#include "profile/fleet_report.h"
 
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
@@ -191,4 +192,108 @@ TEST(node_drain_evicts_nothing_once_the_request_is_withdrawn)
               "\"drydock.dev/drain-rules\":null}}}");
     story_run(&s, MINUTES(5));
     CHECK(is_there(&s, "agent") && is_there(&s, "db") && is_there(&s, "job"));
+}
+
+static bool is_cordoned(struct story *s)
+{
+    const struct jval *node =
+        apiserver_find(s->server, STR(""), STR("nodes"), STR(""), STR("node-001"));
+    bool marked =
+        jval_get(jval_at(node, "metadata.annotations"), STR("drydock.dev/cordoned-by")) != NULL;
+    bool cordoned = jval_bool(jval_at(node, "spec.unschedulable"), false);
+    CHECK_EQ(marked, cordoned);
+    return cordoned;
+}
+
+/* A budget lets no pod go: the drain is under way for as long as nobody ends it. */
+static void story_block(struct story *s)
+{
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = STR("POST"),
+        .path = STR("/apis/policy/v1/namespaces/default/poddisruptionbudgets"),
+        .content_type = API_JSON,
+        .body = STR("{\"metadata\":{\"name\":\"all\"},\"spec\":{\"selector\":{},"
+                    "\"maxUnavailable\":0}}"),
+    };
+    apiserver_handle(s->server, &request, &s->memory, &reply);
+    CHECK_EQ(reply.status, 201);
+    story_run(s, SECONDS(5));
+    story_ask(s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":\"true\"}}}");
+    story_run(s, SECONDS(30));
+    CHECK(is_cordoned(s));
+    CHECK_STR(state_of(s), "maintenance-required");
+}
+
+TEST(node_drain_ends_with_its_profile_and_leaves_no_cordon)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_block(&s);
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"cloud.sap/maintenance-profile\":null}}}");
+    story_run(&s, SECONDS(5));
+    CHECK(!is_cordoned(&s));
+    story_ask(&s, "PATCH", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/all",
+              "{\"spec\":{\"maxUnavailable\":4}}");
+    story_run(&s, MINUTES(5));
+    CHECK(is_there(&s, "web") && is_there(&s, "db")); /* nobody drains any more */
+    CHECK_STR(state_of(&s), "operational");
+}
+
+TEST(node_drain_ends_when_the_configuration_has_its_profile_no_more)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_block(&s);
+    CHECK_EQ(controller_configure(s.c, STR("f"), STR("intervals: {requeue: 24h}\n"),
+                                  (struct ucfg_env){ 0 }),
+             0);
+    story_run(&s, SECONDS(5));
+    CHECK(!is_cordoned(&s));
+}
+
+TEST(node_drain_can_be_aborted)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_block(&s);
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":null},"
+              "\"annotations\":{\"drydock.dev/abort\":\"true\"}}}");
+    story_run(&s, SECONDS(5));
+    CHECK(!is_cordoned(&s));
+    CHECK_STR(state_of(&s), "operational");
+    const struct jval *node =
+        apiserver_find(s.server, STR(""), STR("nodes"), STR(""), STR("node-001"));
+    CHECK(jval_get(jval_at(node, "metadata.annotations"), STR("drydock.dev/abort")) == NULL);
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001", /* and it can go again */
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":\"true\"}}}");
+    story_run(&s, SECONDS(5));
+    CHECK(is_cordoned(&s));
+}
+
+/* A node whose data cannot be read is left alone, cordon and all: that is shown. */
+TEST(node_drain_shows_a_cordon_without_owner)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_block(&s);
+    struct node_report report;
+    CHECK(controller_explain(s.c, STR("node-001"), &s.memory, &report));
+    CHECK_STR(report.orphan, "");
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"annotations\":{\"cloud.sap/maintenance-data\":\"{\"}}}");
+    story_run(&s, SECONDS(5));
+    CHECK(controller_explain(s.c, STR("node-001"), &s.memory, &report));
+    CHECK_STR(report.orphan, "p");
+    struct fleet_report fleet = { 0 };
+    fleet_report_add(&fleet, &report, &s.memory);
+    CHECK_EQ(fleet.entry_n, 2);
+    CHECK_STR(fleet.entries[1].summary, "cordoned by profile p, which does not serve the node");
 }

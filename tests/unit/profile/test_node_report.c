@@ -454,7 +454,8 @@ TEST(node_report_json_has_everything)
         buf_str(&json),
         "{\"node\":\"worker-03\",\"state\":\"maintenance-required\",\"error\":\"\",\"ready\":"
         "true,\"cordoned\":true,\"deleting\":false,\"updated\":\"2026-11-16T01:31:44Z\",\"now"
-        "\":\"2026-11-16T01:31:46Z\",\"waits\":\"\",\"drain\":\"\",\"labels\":{\"kubernetes.i"
+        "\":\"2026-11-16T01:31:46Z\",\"waits\":\"\",\"drain\":\"\",\"orphanCordon\":\"\","
+        "\"labels\":{\"kubernetes.i"
         "o/os\":\"linux\"},\"unsent\":[],\"claims\":[{\"who\":\"request mr-7 of "
         "kured\",\"holds\":true,\"wo"
         "rds\":\"InProgress\",\"until\":\"its client says Completed\",\"limits\":\"gpu, node"
