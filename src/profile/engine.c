@@ -483,23 +483,35 @@ static void engine_end_enter(struct decision *d, uint32_t index, struct node_dat
     }
 }
 
-/* The new state is written together with the edits of the transition's triggers, and with those of
- * the new state's enter chain if that neither drains nor notifies. */
+/* The new state is written together with the edits of the transition's triggers. */
 static void engine_enter_state(struct decision *d, uint32_t index, struct node_data_profile *entry,
                                enum profile_state next)
 {
-    struct engine_effect *effect = d->effect;
-    struct engine_profile *e = &effect->profiles[index];
-    const struct config_state *state = &e->profile->states[next];
+    struct engine_profile *e = &d->effect->profiles[index];
     entry->transition = d->now;
     entry->previous = entry->current;
     entry->current = profile_state_name(next);
     e->next = next;
     d->in_maintenance = d->in_maintenance || next == PROFILE_STATE_MAINTENANCE;
-    if (state->notify.n == 0 && !engine_chain_drains(d, &state->enter)) {
-        enum trigger_result r = engine_run_chain(d, index, &state->enter);
+}
+
+/* The enter chains of new states run after the triggers of all profiles, in the label's order, as
+ * they do for the original, which runs them in its next pass. They are in the same patch up to the
+ * first that drains or notifies: that one has its own step, and the others follow it. */
+static void engine_run_enters(struct decision *d)
+{
+    for (uint32_t i = 0; i < d->effect->profile_n; i++) {
+        const struct engine_profile *e = &d->effect->profiles[i];
+        const struct config_state *state = &e->profile->states[e->next];
+        if (e->next == e->state) {
+            continue;
+        }
+        if (state->notify.n > 0 || engine_chain_drains(d, &state->enter)) {
+            return;
+        }
+        enum trigger_result r = engine_run_chain(d, i, &state->enter);
         ASSERT(r == TRIGGER_DONE);
-        engine_end_enter(d, index, entry, next);
+        engine_end_enter(d, i, node_data_find_profile(&d->data, e->name), e->next);
     }
 }
 
@@ -683,5 +695,6 @@ int engine_decide(const struct engine_input *in, struct arena *out, struct engin
     for (uint32_t i = 0; i < ret->profile_n; i++) {
         engine_decide_profile(&d, i);
     }
+    engine_run_enters(&d);
     return engine_finish(&d, err);
 }

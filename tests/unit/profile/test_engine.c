@@ -301,3 +301,63 @@ TEST(engine_never_lifts_what_another_cordoned)
     CHECK(engine_fixture_find(&d, "n")->unschedulable);
     engine_fixture_end(&d);
 }
+
+#define TWO                                                                                        \
+    "intervals: {requeue: 30s}\n"                                                                  \
+    "instances:\n"                                                                                 \
+    "  check: [{type: hasLabel, name: needed, config: {key: update}}]\n"                           \
+    "  trigger:\n"                                                                                 \
+    "  - {type: alterLabel, name: leave_a, config: {key: by, value: leave-a}}\n"                   \
+    "  - {type: alterLabel, name: leave_b, config: {key: by, value: leave-b}}\n"                   \
+    "  - {type: alterLabel, name: enter_a, config: {key: by, value: enter-a}}\n"                   \
+    "  - {type: alterLabel, name: enter_b, config: {key: last, value: enter-b}}\n"                 \
+    "  - {type: alterLabel, name: also_a, config: {key: last, value: enter-a}}\n"                  \
+    "profiles:\n"                                                                                  \
+    "- name: a\n"                                                                                  \
+    "  operational:\n"                                                                             \
+    "    transitions: [{check: needed, next: maintenance-required, trigger: leave_a}]\n"           \
+    "  maintenance-required: {enter: enter_a && also_a}\n"                                         \
+    "- name: b\n"                                                                                  \
+    "  operational:\n"                                                                             \
+    "    transitions: [{check: needed, next: maintenance-required, trigger: leave_b}]\n"           \
+    "  maintenance-required: {enter: enter_b}\n"
+
+/* The original runs the triggers of all profiles in one pass and their enter chains in the next. */
+TEST(engine_runs_all_triggers_before_the_first_enter_chain)
+{
+    struct engine_fixture d;
+    struct engine_effect effect;
+    engine_fixture_begin(&d, TWO, NULL);
+    put(&d, "n", "a--b", NULL, NULL);
+    engine_fixture_set_label(&d, "n", "update", "needed");
+    CHECK_EQ(engine_fixture_settle(&d, "n", idle, &effect), 1);
+    CHECK_STR(node_label(engine_fixture_find(&d, "n"), STR("by")), "enter-a");
+    CHECK_STR(node_label(engine_fixture_find(&d, "n"), STR("last")), "enter-b");
+    engine_fixture_end(&d);
+}
+
+/* A node that was in maintenance lost its data: it is cordoned by us, so it keeps its place. */
+TEST(engine_counts_a_cordon_of_ours_whose_data_is_gone)
+{
+    struct engine_fixture d;
+    struct engine_effect effect;
+    engine_fixture_begin(&d, CYCLE, NULL);
+    engine_fixture_node(&d, "lost",
+                        ",\"labels\":{\"cloud.sap/maintenance-profile\":\"os\"},"
+                        "\"annotations\":{\"drydock.dev/cordoned-by\":\"os\"}",
+                        ",\"spec\":{\"unschedulable\":true}");
+    put(&d, "n", "os", NULL, NULL);
+    engine_fixture_set_label(&d, "n", "update", "needed");
+    engine_fixture_set_label(&d, "n", "approved", "true");
+    (void)engine_fixture_settle(&d, "lost", idle, &effect);
+    CHECK_STR(state_of(&d, "lost"), "operational");
+    (void)engine_fixture_settle(&d, "n", idle, &effect);
+    CHECK_EQ(effect.needs, 0);
+    CHECK(effect.waits_group != 0);
+    /* It does not wait for itself. */
+    engine_fixture_set_label(&d, "lost", "update", "needed");
+    engine_fixture_set_label(&d, "lost", "approved", "true");
+    (void)engine_fixture_settle(&d, "lost", idle, &effect);
+    CHECK_EQ(effect.needs, ENGINE_NEED_GRANT);
+    engine_fixture_end(&d);
+}
