@@ -152,6 +152,7 @@ static void turn_report_failures(struct managed_node *m, const struct engine_eff
 #define PENDING_STATE_CHANGED STR("moved") /* into a state */
 #define PENDING_ENTERED STR("entered")     /* in maintenance, with its enter chain done */
 #define PENDING_ABORTED STR("aborted")     /* somebody asked for it */
+#define PENDING_DATA_LOST STR("lost")      /* the annotation, while our cordon is there */
 #define PENDING_LIFTED STR("lifted")       /* a profile's cordon, because of that or as an orphan */
 
 static void turn_add_pending_event(struct managed_node *m, struct str kind, struct str profile,
@@ -180,6 +181,11 @@ static void turn_keep_pending_events(struct managed_node *m, const struct engine
         if (e->next != e->state) {
             turn_add_pending_event(m, PENDING_STATE_CHANGED, e->name, profile_state_name(e->next));
         }
+    }
+    const struct node *node = m->item->object;
+    struct str mark = node_annotation(node, KEY_PROFILE_CORDON);
+    if (node->unschedulable && mark.n > 0 && node_annotation(node, KEY_DATA).n == 0) {
+        turn_add_pending_event(m, PENDING_DATA_LOST, mark, STR(""));
     }
     if (effect->aborted) {
         turn_add_pending_event(m, PENDING_ABORTED, STR(""), STR(""));
@@ -230,6 +236,21 @@ static void turn_report_lifted(struct managed_node *m, struct str profile, struc
                                                  : "the profile does not serve the node any more"));
 }
 
+static void turn_report_data_lost(struct managed_node *m, struct str profile)
+{
+    struct controller *c = m->c;
+    log_warn(c->log, "The data annotation of a node that a profile cordoned was gone",
+             KV_STR("node", m->item->name), KV_STR("profile", profile));
+    turn_record_event(
+        c, m->item, "Warning", "MaintenanceDataLost", "ReadMaintenanceData",
+        arena_printf(
+            &c->tmp,
+            "The data annotation was gone although the node is cordoned by profile " STR_FMT
+            ": its profiles begin anew, and it counts against limits until the cordon is "
+            "lifted",
+            STR_ARG(profile)));
+}
+
 void turn_send_pending_events(struct managed_node *m)
 {
     struct controller *c = m->c;
@@ -246,6 +267,8 @@ void turn_send_pending_events(struct managed_node *m)
             turn_report_transition(m, profile, what);
         } else if (str_eq(kind, PENDING_ABORTED)) {
             turn_report_aborted(m);
+        } else if (str_eq(kind, PENDING_DATA_LOST)) {
+            turn_report_data_lost(m, profile);
         } else if (str_eq(kind, PENDING_LIFTED)) {
             turn_report_lifted(m, profile, what);
         } else {

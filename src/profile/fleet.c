@@ -30,6 +30,7 @@ struct maintained_node {
     struct str name;                   /* behind the struct */
     const struct store_item *item;     /* NULL: granted, and unknown */
     bool labelled;                     /* its state label says in-maintenance */
+    bool marked;                       /* it does not, but the node has a profile's cordon */
     struct str profile;                /* of its grant; own memory; STR_NONE: not granted */
     struct fleet_limit_entry *entries; /* one a limit; own memory, as are the values behind it */
     const struct intern_text **values; /* of the keys of all groups; borrowed from the node */
@@ -314,22 +315,30 @@ static bool is_in_maintenance(const struct node *node)
            state == PROFILE_STATE_MAINTENANCE;
 }
 
+/* A node that lost its data and its state is still out of service while it has our cordon. */
+static bool is_cordoned_by_profile(const struct node *node)
+{
+    return node != NULL && node->unschedulable && node_annotation(node, KEY_PROFILE_CORDON).n > 0;
+}
+
 /* The node is new, has changed, or (`node` NULL) is gone. */
 static void maintained_change(struct fleet *f, const struct store_item *item,
                               const struct node *node)
 {
     struct maintained_node *m = map_find(&f->maintained, item->name);
     bool labelled = is_in_maintenance(node);
-    if (m == NULL && !labelled) {
+    bool marked = !labelled && is_cordoned_by_profile(node);
+    if (m == NULL && !labelled && !marked) {
         return;
     }
-    if (m != NULL && !labelled && !is_granted(m)) {
+    if (m != NULL && !labelled && !marked && !is_granted(m)) {
         maintained_drop(f, m);
         return;
     }
     m = maintained_make(f, item->name);
     m->item = node != NULL ? item : NULL;
     m->labelled = labelled;
+    m->marked = marked;
     if (node == NULL) {
         alloc_free(m->entries);
         m->entries = NULL;
@@ -358,7 +367,7 @@ void fleet_ungrant(struct fleet *f, struct str node)
     if (m == NULL || !is_granted(m)) {
         return;
     }
-    if (!m->labelled) {
+    if (!m->labelled && !m->marked) {
         maintained_drop(f, m);
         return;
     }
@@ -492,7 +501,8 @@ void fleet_on_change(struct fleet *f, const struct store_item *item, const void 
     if (data) {
         states_change(f, item, data_was, data_is);
     }
-    if (labels || data) {
+    bool cordon = is_cordoned_by_profile(was) != is_cordoned_by_profile(is);
+    if (labels || data || cordon) {
         maintained_change(f, item, is);
     }
 }
@@ -703,10 +713,14 @@ struct fleet_group_usage fleet_group_usage(const struct fleet *f,
     ASSERT(w->check == &check_max_maintenance);
     const struct check_max_config *limit = w->prepared;
     struct fleet_group_usage usage = { .next = USEC_NEVER };
+    /* Nodes with our cordon do not wait for each other: each holds the place that it asks for. */
+    const struct maintained_node *asking = map_find(&f->maintained, query->self);
+    bool asking_marked = asking != NULL && asking->marked;
     MAP_EACH (&f->maintained, item) {
         const struct maintained_node *m = map_item_value(item);
         const struct fleet_limit_entry *entry = &m->entries[w->limit];
         bool self = (query->granted || is_granted(m)) && str_eq(m->name, query->self);
+        self = self || (asking_marked && m->marked && !is_granted(m));
         /* A node that is granted and unknown may come with any labels. */
         if (entry->counts && !self &&
             (m->item == NULL || in_group(limit, query, m->values + w->value_at)) &&
@@ -751,6 +765,7 @@ static void check_maintained(const struct fleet *f, const struct maintained_node
 {
     ASSERT(a->item == b->item);
     ASSERT(a->labelled == b->labelled);
+    ASSERT(a->marked == b->marked);
     ASSERT(is_granted(a) == is_granted(b));
     for (uint32_t i = 0; i < f->limit_n; i++) {
         ASSERT(a->entries[i].counts == b->entries[i].counts);

@@ -45,7 +45,8 @@ uint64_t fleet_changed(struct fleet *f);
 bool fleet_usage_changed(struct fleet *f);
 
 uint32_t fleet_count(const struct fleet *f);
-uint32_t fleet_in_maintenance(const struct fleet *f); /* by the state label, or granted */
+uint32_t
+fleet_in_maintenance(const struct fleet *f); /* by the state label, granted, or with our cordon */
 /* By the data annotation: nodes whose entry of that profile is in that state. */
 uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum profile_state state);
 

@@ -1,6 +1,7 @@
 #include "tests/swarm/config_oracle.h"
 
 #include "base/timestamp.h"
+#include "kinds/keys.h"
 #include "tests/swarm/check_basic.h"
 
 static usec_t timestamp_usec(struct str text)
@@ -102,7 +103,10 @@ static void counted_nodes_visit(void *ctx, const struct jval *object)
     struct counted_nodes *c = ctx;
     struct str name = jval_str(jval_at(object, "metadata.name"));
     bool is = str_eq(label_value(object, STATE_LABEL), STR("in-maintenance"));
-    bool granted = !is && jval_get(c->j->grants, name) != NULL;
+    /* What carries our mark counts for those that do not. */
+    bool marked = jval_bool(jval_at(object, "spec.unschedulable"), false) &&
+                  jval_get(jval_at(object, "metadata.annotations"), KEY_PROFILE_CORDON) != NULL;
+    bool granted = !is && (jval_get(c->j->grants, name) != NULL || marked);
     if (str_eq(name, c->node->name) || (!is && !granted)) {
         return;
     }
