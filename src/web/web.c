@@ -194,11 +194,12 @@ static uint32_t web_remove_gone(struct web *web, struct json_writer *w)
 }
 
 /* An event's data is one line: JSON has no line breaks of its own. */
-static void web_event(struct buf *out, const char *name, struct str json)
+static void web_event(struct buf *out, const char *name, const struct buf *json)
 {
     buf_printf(out, "event: %s\ndata: ", name);
-    buf_add(out, json);
+    buf_add(out, buf_str(json));
     buf_add(out, STR("\n\n"));
+    out->full = out->full || json->full;
 }
 
 /* What changed since the last time, as events; whether there is anything to send. */
@@ -211,7 +212,7 @@ static bool web_changes(struct web *web, struct buf *out)
     uint64_t hash = web_hash(&json);
     if (hash != web->status_hash) {
         web->status_hash = hash;
-        web_event(out, "status", buf_str(&json));
+        web_event(out, "status", &json);
     }
     buf_reset(&json);
     web->round++;
@@ -228,13 +229,13 @@ static bool web_changes(struct web *web, struct buf *out)
     jw_arr_end(&w);
     jw_obj_end(&w);
     if (walk.changed + gone > 0) {
-        web_event(out, "delta", buf_str(&json));
+        web_event(out, "delta", &json);
     }
     buf_reset(&json);
     if (limits_api_print_changes(&web->limits, web->source, web->loop, &json)) {
-        web_event(out, "board", buf_str(&json));
+        web_event(out, "board", &json);
     }
-    return out->n > 0;
+    return out->n > 0 || out->full;
 }
 
 static uint64_t web_limits_version(const struct web *web)
@@ -357,24 +358,35 @@ static void web_stream_explain(struct web_stream *stream, bool now)
     buf_reset(&json);
     if (there &&
         web_explain(web, stream->node, /* dated= */ true, (struct query_form){ 0 }, &json)) {
-        web_event(&out, "explain", buf_str(&json));
+        web_event(&out, "explain", &json);
     } else {
-        web_event(&out, "gone", STR("{}"));
+        buf_add(&json, STR("{}"));
+        web_event(&out, "gone", &json);
+    }
+    if (out.full) {
+        web_stream_end(stream);
+        return;
     }
     CLEANUP(shared_bytes_unrefp)
     struct shared_bytes *bytes = shared_bytes_take(&out);
     (void)web_stream_send(stream, bytes); /* nothing follows for this one */
 }
 
-/* Takes the bytes. */
+/* Takes the bytes. What is too long for a document ends the streams: browsers connect again and get
+ * a snapshot. */
 static void web_send_all(struct web *web, struct buf *out, bool fleet_only)
 {
     CLEANUP(shared_bytes_unrefp)
-    struct shared_bytes *bytes = shared_bytes_take(out);
+    struct shared_bytes *bytes = out->full ? NULL : shared_bytes_take(out);
     LIST_EACH (&web->streams, item) {
         struct web_stream *stream = CONTAINER_OF(item, struct web_stream, link);
-        if (stream->node.n == 0 || !fleet_only) {
-            (void)web_stream_send(stream, bytes); /* likewise */
+        if (stream->node.n > 0 && fleet_only) {
+            continue;
+        }
+        if (bytes == NULL) {
+            web_stream_end(stream);
+        } else {
+            (void)web_stream_send(stream, bytes); /* nothing follows for this one */
         }
     }
 }

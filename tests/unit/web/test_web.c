@@ -325,6 +325,32 @@ TEST(web_streams_share_their_snapshot_and_what_changes)
     CHECK(!str_contains(buf_str(&three.body), STR("event: delta")));
 }
 
+/* Four labels of 20 MiB are more than a document may have. */
+TEST(web_ends_streams_when_too_much_changes_at_once)
+{
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/events");
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    while (text.n < (size_t)20 * 1024 * 1024) {
+        buf_add(&text, STR("0123456789abcdef0123456789abcdef"));
+    }
+    const struct web_label label = { .key = STR("long"), .value = buf_str(&text) };
+    static const struct str names[] = { STR_INIT("a"), STR_INIT("b"), STR_INIT("c"),
+                                        STR_INIT("d") };
+    for (f.n = 0; f.n < ARRAY_LEN(names); f.n++) {
+        f.nodes[f.n] = (struct web_node){ .name = names[f.n], .labels = &label, .label_count = 1 };
+    }
+    f.version++;
+    run_for(&f, WEB_INTERVAL);
+    CHECK(x.ended);
+    CHECK_EQ(web_streams(f.web), 0);
+}
+
 TEST(web_info_of_nothing_is_an_empty_list)
 {
     CLEANUP(web_fixture_done)
