@@ -13,7 +13,8 @@
 #define NAMESPACE_FILE STR("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 #define SERVE_GRACE SECONDS(5)               /* for answers under way when the servers end */
 #define DAEMON_BODY_BYTES_MAX ((size_t)4096) /* nobody reads the body of a request to us */
-#define HOSTNAME_BYTES_MAX 256u              /* POSIX allows 255 */
+#define DAEMON_HEALTH_BYTES_MAX ((size_t)2 * 1024 * 1024) /* its answers are a few words */
+#define HOSTNAME_BYTES_MAX 256u                           /* POSIX allows 255 */
 
 void daemon_init(struct daemon *p, const struct daemon_flags *flags, struct arena *memory)
 {
@@ -301,7 +302,8 @@ int daemon_serve_health(struct daemon *p, struct health *health, struct err *err
         return 0;
     }
     const struct http_server_config config = { .listen = p->flags->health_addr,
-                                               .body_bytes_max = DAEMON_BODY_BYTES_MAX };
+                                               .body_bytes_max = DAEMON_BODY_BYTES_MAX,
+                                               .held_bytes_max = DAEMON_HEALTH_BYTES_MAX };
     p->health_server = http_server_new(p->loop, &config, health_handle, health, err);
     if (p->health_server == NULL) {
         return err_wrap(err, "--health-addr");
