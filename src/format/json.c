@@ -1,5 +1,6 @@
 #include "format/json.h"
 
+#include "base/arena.h"
 #include "base/hex.h"
 #include "base/limits.h"
 #include "base/timestamp.h"
@@ -573,6 +574,54 @@ static bool object_covers(const struct jval *a, const struct jval *b)
     return true;
 }
 
+#define JVAL_MEMBERS_SCANNED 64u /* more members are rare, and may be an attack */
+
+/* By name, and those of one name as they stand in the text. */
+static int member_compare(const void *a, const void *b)
+{
+    const struct jval *left = *(const struct jval *const *)a;
+    const struct jval *right = *(const struct jval *const *)b;
+    int order = str_cmp(jval_key(left), jval_key(right));
+    return order != 0 ? order : (left > right) - (left < right);
+}
+
+/* The members that count, the last of each name, sorted. */
+static const struct jval **members_sorted(struct arena *tmp, const struct jval *v, uint32_t *ret_n)
+{
+    const struct jval **all = ARENA_ARRAY(tmp, const struct jval *, (size_t)v->n + 1);
+    uint32_t n = 0;
+    JVAL_EACH (v, member) {
+        all[n++] = member;
+    }
+    qsort(all, n, sizeof(*all), member_compare);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i + 1 == n || !str_eq(jval_key(all[i]), jval_key(all[i + 1]))) {
+            all[kept++] = all[i];
+        }
+    }
+    *ret_n = kept;
+    return all;
+}
+
+static bool object_eq(const struct jval *a, const struct jval *b)
+{
+    if (a->n <= JVAL_MEMBERS_SCANNED && b->n <= JVAL_MEMBERS_SCANNED) {
+        return object_covers(a, b) && object_covers(b, a);
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    uint32_t a_n;
+    uint32_t b_n;
+    const struct jval **as = members_sorted(&tmp, a, &a_n);
+    const struct jval **bs = members_sorted(&tmp, b, &b_n);
+    bool same = a_n == b_n;
+    for (uint32_t i = 0; i < a_n && same; i++) {
+        same = str_eq(jval_key(as[i]), jval_key(bs[i])) && jval_eq(as[i], bs[i]);
+    }
+    return same;
+}
+
 bool jval_eq(const struct jval *a, const struct jval *b)
 {
     if (jval_kind(a) != jval_kind(b)) {
@@ -590,7 +639,7 @@ bool jval_eq(const struct jval *a, const struct jval *b)
     case JARR:
         return array_eq(a, b);
     case JOBJ:
-        return object_covers(a, b) && object_covers(b, a);
+        return object_eq(a, b);
     }
     return false;
 }

@@ -271,6 +271,43 @@ static bool tree_number_eq(const struct tree *a, const struct tree *b)
     return str_to_f64(a->text, &fa) && str_to_f64(b->text, &fb) && fa == fb;
 }
 
+static bool tree_compare(const struct tree *a, const struct tree *b, bool by_text);
+
+static int tree_compare_keys(const void *a, const void *b)
+{
+    const struct tree *left = *(const struct tree *const *)a;
+    const struct tree *right = *(const struct tree *const *)b;
+    return str_cmp(left->key, right->key);
+}
+
+struct tree **tree_members_sorted(struct arena *a, const struct tree *obj)
+{
+    if (tree_kind(obj) != JOBJ || obj->n == 0) {
+        return NULL;
+    }
+    struct tree **members = ARENA_ARRAY(a, struct tree *, obj->n);
+    uint32_t n = 0;
+    TREE_EACH (obj, member) {
+        members[n++] = member;
+    }
+    qsort(members, n, sizeof(struct tree *), tree_compare_keys);
+    return members;
+}
+
+/* Two objects of as many members, more than are looked through one by one. */
+static bool tree_compare_wide(const struct tree *a, const struct tree *b, bool by_text)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct tree **as = tree_members_sorted(&tmp, a);
+    struct tree **bs = tree_members_sorted(&tmp, b);
+    bool same = true;
+    for (uint32_t i = 0; i < a->n && same; i++) {
+        same = str_eq(as[i]->key, bs[i]->key) && tree_compare(as[i], bs[i], by_text);
+    }
+    return same;
+}
+
 static bool tree_compare(const struct tree *a, const struct tree *b, bool by_text)
 {
     if (tree_kind(a) != tree_kind(b)) {
@@ -285,6 +322,9 @@ static bool tree_compare(const struct tree *a, const struct tree *b, bool by_tex
     }
     if (a->n != b->n) {
         return false;
+    }
+    if (a->kind == JOBJ && a->n > TREE_MEMBERS_SCANNED) {
+        return tree_compare_wide(a, b, by_text);
     }
     const struct tree *other = b->first;
     TREE_EACH (a, child) {
@@ -330,6 +370,11 @@ void tree_set(struct arena *a, struct tree *obj, struct str key, struct tree *va
         tree_replace(obj, old, value);
         return;
     }
+    tree_append(a, obj, key, value);
+}
+
+void tree_append(struct arena *a, struct tree *obj, struct str key, struct tree *value)
+{
     value->key = arena_str(a, key);
     tree_link(obj, value);
 }

@@ -56,9 +56,13 @@ bool tree_identical(const struct tree *a, const struct tree *b); /* numbers by t
          t = t##_next_, t##_next_ = tree_sibling(t))
 struct tree *tree_first(const struct tree *parent);
 struct tree *tree_sibling(const struct tree *t);
+/* The members of an object by their names, `n` of them; NULL where there are none. */
+struct tree **tree_members_sorted(struct arena *a, const struct tree *obj);
 
 /* Adds or replaces in place; `value` must hang nowhere else. `key` is copied. */
 void tree_set(struct arena *a, struct tree *obj, struct str key, struct tree *value);
+/* The same for a name that is not there yet, which is not looked for: the caller knows. */
+void tree_append(struct arena *a, struct tree *obj, struct str key, struct tree *value);
 /* Sets along a path, making objects on the way; what is no object on the way is replaced by one. */
 void tree_set_at(struct arena *a, struct tree *obj, const char *path, struct tree *value);
 /* The object at the path, made on the way if it is not there. */

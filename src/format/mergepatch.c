@@ -16,26 +16,56 @@ static struct tree *clone_pruned(struct arena *out, const struct tree *t)
     struct tree *copy = tree_obj(out);
     TREE_EACH (t, member) {
         if (member->kind != JNULL) {
-            tree_set(out, copy, member->key, clone_pruned(out, member));
+            tree_append(out, copy, member->key, clone_pruned(out, member));
         }
     }
     return copy;
 }
 
-static void merge_members(struct arena *out, struct tree *doc, const struct tree *patch)
+/* The place of a name among sorted members; `n` when it is not there. */
+static uint32_t find_sorted(struct tree *const *members, uint32_t n, struct str key)
 {
-    TREE_EACH (patch, member) {
-        struct tree *old = tree_get(doc, member->key);
-        if (member->kind == JNULL) {
-            (void)tree_del(doc, member->key); /* what is not there need not go */
-        } else if (tree_kind(old) != JOBJ) {
-            tree_set(out, doc, member->key, clone_pruned(out, member));
-        } else if (member->kind != JOBJ) {
-            tree_set(out, doc, member->key, tree_clone(out, member));
+    uint32_t low = 0;
+    uint32_t high = n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (str_cmp(members[middle]->key, key) < 0) {
+            low = middle + 1;
         } else {
-            merge_members(out, old, member);
+            high = middle;
         }
     }
+    return low < n && str_eq(members[low]->key, key) ? low : n;
+}
+
+/* Members keep their place, new ones come behind them as the patch has them. Both are sorted to be
+ * found by name: looking through all for each would take too long. */
+static struct tree *merge_members(struct arena *out, const struct tree *doc,
+                                  const struct tree *patch)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct tree **changes = tree_members_sorted(&tmp, patch);
+    struct tree **members = tree_members_sorted(&tmp, doc);
+    struct tree *result = tree_obj(out);
+    TREE_EACH (doc, member) {
+        uint32_t at = find_sorted(changes, patch->n, member->key);
+        const struct tree *change = at < patch->n ? changes[at] : NULL;
+        if (change == NULL) {
+            tree_append(out, result, member->key, tree_clone(out, member));
+        } else if (change->kind == JOBJ && member->kind == JOBJ) {
+            tree_append(out, result, member->key, merge_members(out, member, change));
+        } else if (change->kind != JNULL) {
+            tree_append(out, result, member->key,
+                        member->kind == JOBJ ? tree_clone(out, change) : clone_pruned(out, change));
+        }
+    }
+    TREE_EACH (patch, change) {
+        if (change->kind != JNULL && find_sorted(members, doc->n, change->key) == doc->n) {
+            tree_append(out, result, change->key, clone_pruned(out, change));
+        }
+    }
+    return result;
 }
 
 int mergepatch_apply(const struct tree *doc, const struct tree *patch, struct arena *out,
@@ -48,27 +78,8 @@ int mergepatch_apply(const struct tree *doc, const struct tree *patch, struct ar
         *ret = clone_pruned(out, patch);
         return 0;
     }
-    struct tree *result = tree_clone(out, doc);
-    merge_members(out, result, patch);
-    *ret = result;
+    *ret = merge_members(out, doc, patch);
     return 0;
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-    const struct tree *left = *(const struct tree *const *)a;
-    const struct tree *right = *(const struct tree *const *)b;
-    return str_cmp(left->key, right->key);
-}
-
-static void add_sorted(struct arena *out, struct tree *to, struct tree **members, uint32_t n)
-{
-    if (n > 0) {
-        qsort(members, n, sizeof(struct tree *), compare_keys);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        tree_set(out, to, members[i]->key, members[i]);
-    }
 }
 
 static struct tree *clone_sorted(struct arena *out, const struct tree *t)
@@ -76,54 +87,54 @@ static struct tree *clone_sorted(struct arena *out, const struct tree *t)
     if (tree_kind(t) != JARR && tree_kind(t) != JOBJ) {
         return tree_clone(out, t);
     }
-    struct tree **children = ARENA_ARRAY(out, struct tree *, t->n);
-    uint32_t n = 0;
-    TREE_EACH (t, child) {
-        children[n] = clone_sorted(out, child);
-        children[n++]->key = child->key;
-    }
-    struct tree *copy = t->kind == JOBJ ? tree_obj(out) : tree_arr(out);
-    if (t->kind == JOBJ) {
-        add_sorted(out, copy, children, n);
+    if (t->kind == JARR) {
+        struct tree *copy = tree_arr(out);
+        TREE_EACH (t, item) {
+            tree_add(copy, clone_sorted(out, item));
+        }
         return copy;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        tree_add(copy, children[i]);
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct tree **members = tree_members_sorted(&tmp, t);
+    struct tree *copy = tree_obj(out);
+    for (uint32_t i = 0; i < t->n; i++) {
+        tree_append(out, copy, members[i]->key, clone_sorted(out, members[i]));
     }
     return copy;
 }
 
-/* What leads from `from` to `to`; an object without members when they are the same. */
+/* What leads from `from` to `to`; an object without members when they are the same. Both are walked
+ * by name at the same time. */
 static struct tree *diff(struct arena *out, const struct tree *from, const struct tree *to)
 {
-    uint32_t most = (from == NULL ? 0 : from->n) + (to == NULL ? 0 : to->n);
-    struct tree **changes = ARENA_ARRAY(out, struct tree *, most);
-    uint32_t n = 0;
-    TREE_EACH (to, member) {
-        const struct tree *old = tree_get(from, member->key);
-        struct tree *change;
-        if (old != NULL && old->kind == JOBJ && member->kind == JOBJ) {
-            change = diff(out, old, member);
-            if (change->n == 0) {
-                continue;
-            }
-        } else if (old != NULL && tree_identical(old, member)) {
-            continue;
-        } else {
-            change = clone_sorted(out, member);
-        }
-        change->key = member->key;
-        changes[n++] = change;
-    }
-    TREE_EACH (from, member) {
-        if (tree_get(to, member->key) == NULL) {
-            struct tree *gone = tree_null(out);
-            gone->key = member->key;
-            changes[n++] = gone;
-        }
-    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct tree **old = tree_members_sorted(&tmp, from);
+    struct tree **new = tree_members_sorted(&tmp, to);
+    uint32_t old_n = old != NULL ? from->n : 0;
+    uint32_t new_n = new != NULL ? to->n : 0;
     struct tree *patch = tree_obj(out);
-    add_sorted(out, patch, changes, n);
+    uint32_t i = 0;
+    uint32_t j = 0;
+    while (i < old_n || j < new_n) {
+        int order = i == old_n ? 1 : j == new_n ? -1 : str_cmp(old[i]->key, new[j]->key);
+        struct tree *change = NULL;
+        struct str key = order < 0 ? old[i]->key : new[j]->key;
+        if (order < 0) {
+            change = tree_null(out);
+        } else if (order == 0 && old[i]->kind == JOBJ && new[j]->kind == JOBJ) {
+            change = diff(out, old[i], new[j]);
+            change = change->n > 0 ? change : NULL;
+        } else if (order > 0 || !tree_identical(old[i], new[j])) {
+            change = clone_sorted(out, new[j]);
+        }
+        if (change != NULL) {
+            tree_append(out, patch, key, change);
+        }
+        i += order <= 0 ? 1 : 0;
+        j += order >= 0 ? 1 : 0;
+    }
     return patch;
 }
 

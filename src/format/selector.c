@@ -116,28 +116,24 @@ static void term_add_value(struct selector_term *t, uint32_t *cap, struct str va
     t->values[t->n++] = arena_str(out, value);
 }
 
-/* Keeps the values sorted and each of them once. */
-static void term_insert_value(struct selector_term *t, uint32_t *cap, struct str value,
-                              struct arena *out)
+static int compare_str(const void *a, const void *b)
 {
-    uint32_t low = 0;
-    uint32_t high = t->n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        int order = str_cmp(t->values[middle], value);
-        if (order == 0) {
-            return;
-        }
-        if (order < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* Sorts the values and keeps each of them once. */
+static void term_sort_values(struct selector_term *t)
+{
+    uint32_t kept = 0;
+    if (t->n > 0) {
+        qsort(t->values, t->n, sizeof(*t->values), compare_str);
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (kept == 0 || !str_eq(t->values[kept - 1], t->values[i])) {
+            t->values[kept++] = t->values[i];
         }
     }
-    term_add_value(t, cap, value, out);
-    struct str added = t->values[t->n - 1];
-    memmove(&t->values[low + 1], &t->values[low], (t->n - 1 - low) * sizeof(*t->values));
-    t->values[low] = added;
+    t->n = kept;
 }
 
 /* path: Invalid value: "…": why */
@@ -264,14 +260,15 @@ static int read_values(struct reader *r, struct selector_term *t)
     for (;;) {
         token = reader_take(r);
         if (token_is_word(token) && wanted) {
-            term_insert_value(t, &cap, token.text, r->out);
+            term_add_value(t, &cap, token.text, r->out);
             wanted = false;
         } else if (token.kind == TOKEN_COMMA || token.kind == TOKEN_CLOSE) {
             if (wanted) {
-                term_insert_value(t, &cap, STR(""), r->out);
+                term_add_value(t, &cap, STR(""), r->out);
             }
             wanted = true;
             if (token.kind == TOKEN_CLOSE) {
+                term_sort_values(t);
                 return 0;
             }
         } else {
@@ -329,23 +326,40 @@ static int read_term(struct reader *r, struct selector_term *ret)
     return result;
 }
 
-/* Behind the terms with the same key: the order in which they were written is kept. */
-static void reader_insert(struct reader *r, struct selector_term t)
+static void reader_add(struct reader *r, struct selector_term t)
 {
     ARENA_GROW(r->out, r->s.terms, r->s.n, r->cap);
-    uint32_t low = 0;
-    uint32_t high = r->s.n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (str_cmp(r->s.terms[middle].key, t.key) <= 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    r->s.terms[r->s.n++] = t;
+}
+
+struct placed_term {
+    struct selector_term term;
+    uint32_t place;
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed_term *left = a;
+    const struct placed_term *right = b;
+    int order = str_cmp(left->term.key, right->term.key);
+    return order != 0 ? order : (left->place > right->place) - (left->place < right->place);
+}
+
+/* By key; of one key the order in which they were written is kept. */
+static struct selector reader_end(struct reader *r)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct selector *s = &r->s;
+    struct placed_term *placed = ARENA_ARRAY(&tmp, struct placed_term, (size_t)s->n + 1);
+    for (uint32_t i = 0; i < s->n; i++) {
+        placed[i] = (struct placed_term){ .term = s->terms[i], .place = i };
     }
-    memmove(&r->s.terms[low + 1], &r->s.terms[low], (r->s.n - low) * sizeof(t));
-    r->s.terms[low] = t;
-    r->s.n++;
+    qsort(placed, s->n, sizeof(*placed), compare_placed);
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->terms[i] = placed[i].term;
+    }
+    return *s;
 }
 
 int selector_parse(struct str text, struct arena *out, struct selector *ret, struct err *err)
@@ -356,12 +370,12 @@ int selector_parse(struct str text, struct arena *out, struct selector *ret, str
         return reader_fail(&r, r.ahead, ", expected: !, identifier, or 'end of string'");
     }
     while (r.ahead.kind != TOKEN_END) {
-        struct selector_term t;
+        struct selector_term t = { 0 };
         int result = read_term(&r, &t);
         if (result < 0) {
             return err_wrap(err, "unable to parse requirement");
         }
-        reader_insert(&r, t);
+        reader_add(&r, t);
         struct token token = reader_take(&r);
         if (token.kind == TOKEN_END) {
             break;
@@ -373,7 +387,7 @@ int selector_parse(struct str text, struct arena *out, struct selector *ret, str
             return reader_fail(&r, r.ahead, ", expected: identifier after ','");
         }
     }
-    *ret = r.s;
+    *ret = reader_end(&r);
     return 0;
 }
 
@@ -444,11 +458,6 @@ static bool field_next(struct str *rest, struct str *ret)
     return true;
 }
 
-static int compare_str(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 int selector_parse_fields(struct str text, struct arena *out, struct selector *ret, struct err *err)
 {
     CLEANUP(arena_done)
@@ -516,7 +525,7 @@ static int object_labels(struct reader *r, const struct tree *labels)
         if (result < 0) {
             return result;
         }
-        reader_insert(r, t);
+        reader_add(r, t);
     }
     return 0;
 }
@@ -573,7 +582,7 @@ static int object_expression(struct reader *r, const struct tree *expression)
     }
     result = check_term(&t, r->err);
     if (result == 0) {
-        reader_insert(r, t);
+        reader_add(r, t);
     }
     return result;
 }
@@ -603,7 +612,7 @@ int selector_from_tree(const struct tree *object, struct arena *out, struct sele
             return result;
         }
     }
-    *ret = r.s;
+    *ret = reader_end(&r);
     return 0;
 }
 

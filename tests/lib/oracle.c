@@ -2,22 +2,28 @@
 
 #include <jansson.h>
 
+#include "base/map.h"
+
 static bool equal(const struct jval *v, const json_t *jansson);
 
 static bool equal_object(const struct jval *v, const json_t *jansson)
 {
     const char *key;
     json_t *value;
-    uint32_t ours = 0;
+    uint32_t ours;
+    CLEANUP(map_done)
+    struct map last = { 0 };
     JVAL_EACH (v, member) {
-        ours += jval_get(v, jval_key(member)) == member ? 1 : 0; /* the last of each name */
+        /* The last of each name; the one before is of no interest. */
+        (void)map_put(&last, jval_key(member), (void *)(uintptr_t)member);
     }
+    ours = map_count(&last);
     if (ours != json_object_size(jansson)) {
         return false;
     }
     json_object_foreach((json_t *)(uintptr_t)jansson, key, value)
     {
-        const struct jval *member = jval_get(v, str_from(key));
+        const struct jval *member = map_find(&last, str_from(key));
         if (member == NULL || !equal(member, value)) {
             return false;
         }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "format/json_tree.h"
 #include "format/json_writer.h"
 #include "tests/check.h"
 #include "tests/lib/oracle.h"
@@ -184,6 +185,44 @@ TEST(jval_readers_answer_absent_for_what_is_not_there)
     CHECK(jval_f64(jval_at(v, "n"), &real));
     CHECK(!jval_f64(jval_at(v, "s"), &real));
     CHECK_STR(jkind_name(JARR), "a list");
+}
+
+/* As many members as nobody looks through one by one. Of each name the last counts. */
+TEST(jval_eq_compares_wide_objects_by_the_last_of_each_name)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf up = { 0 };
+    CLEANUP(buf_done)
+    struct buf down = { 0 };
+    buf_add(&up, STR("{\"k5\":\"old\""));
+    buf_add(&down, STR("{\"k0\":\"old\""));
+    for (int i = 0; i < 200; i++) {
+        buf_printf(&up, ",\"k%d\":%d", i, i);
+        buf_printf(&down, ",\"k%d\":%d", 199 - i, 199 - i);
+    }
+    static const struct {
+        const char *more;
+        bool equal;
+    } rows[] = { { "}", true },
+                 { ",\"k7\":7.0}", true },
+                 { ",\"k7\":8}", false },
+                 { ",\"l\":1}", false },
+                 { ",\"\":1}", false } };
+    const struct jval *left = NULL;
+    struct err err = { 0 };
+    CHECK_EQ(json_parse(arena_concat(&a, buf_str(&up), STR("}")), 0, &a, &left, &err), 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        check_case((int64_t)i);
+        const struct jval *right = NULL;
+        struct str text = arena_concat(&a, buf_str(&down), str_from(rows[i].more));
+        CHECK_EQ(json_parse(text, 0, &a, &right, &err), 0);
+        CHECK_EQ(jval_eq(left, right), rows[i].equal);
+        CHECK_EQ(jval_eq(right, left), rows[i].equal);
+        CHECK_EQ(tree_eq(tree_from(&a, left), tree_from(&a, right)), rows[i].equal);
+    }
+    check_case(-1);
 }
 
 TEST(jval_eq_compares_values_whatever_their_order)
