@@ -1,6 +1,8 @@
 #include "cmd/command.h"
 #include "tests/check.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 struct greet_config {
@@ -106,13 +108,27 @@ TEST(command_main_lets_a_command_check_its_arguments)
     CHECK_EQ(command_main(&more, bad), COMMAND_USAGE);
 }
 
+/* The same without what it prints: stdout is the test's own protocol. */
+static int run_unheard(const char *program, const char *a, const char *b)
+{
+    (void)fflush(stdout);
+    int out = dup(STDOUT_FILENO);
+    int null = open("/dev/null", O_WRONLY);
+    CHECK(out >= 0 && null >= 0 && dup2(null, STDOUT_FILENO) >= 0);
+    int code = run(program, a, b, NULL);
+    (void)fflush(stdout);
+    CHECK(dup2(out, STDOUT_FILENO) >= 0);
+    CHECK_EQ(close(null) + close(out), 0);
+    return code;
+}
+
 TEST(command_main_helps_with_completion)
 {
-    CHECK_EQ(run("drydock", "completion", "--help", NULL), COMMAND_OK);
-    CHECK_EQ(run("drydock", "help", "completion", NULL), COMMAND_OK);
+    CHECK_EQ(run_unheard("drydock", "completion", "--help"), COMMAND_OK);
+    CHECK_EQ(run_unheard("drydock", "help", "completion"), COMMAND_OK);
     CHECK_EQ(run("drydock", "completion", NULL, NULL), COMMAND_USAGE);
     CHECK_EQ(run("drydock", "completion", "bash", "zsh"), COMMAND_USAGE);
-    CHECK_EQ(run("/usr/bin/kubectl_complete-drydock", "gre", NULL, NULL), COMMAND_OK);
+    CHECK_EQ(run_unheard("/usr/bin/kubectl_complete-drydock", "gre", NULL), COMMAND_OK);
 }
 
 TEST(command_help_has_usage_text_and_flags)
