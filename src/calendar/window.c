@@ -17,9 +17,11 @@ int window_check(const struct window *w, struct err *err)
     uint32_t open = w->open / 60;
     uint32_t close = w->close / 60;
     if (w->close < w->open && !w->overnight) {
-        return err_set(err, ERR_INVALID,
-                       "found a window from %02u:%02u to %02u:%02u, want the end after the start",
-                       open / 60, open % 60, close / 60, close % 60);
+        return err_set(
+            err, ERR_INVALID,
+            "found a window from %02u:%02u to %02u:%02u, want the end after the start, or "
+            "'overnight: true'",
+            open / 60, open % 60, close / 60, close % 60);
     }
     if (w->close == w->open && w->overnight) {
         return err_set(err, ERR_INVALID,

@@ -11,6 +11,8 @@
 struct instance_names {
     /* Answers whether there is an instance of that name, and its number among its kind. */
     bool (*find)(void *ctx, struct str name, uint32_t *ret_index);
+    /* The name that was probably meant; empty when none is near. May be NULL. */
+    struct str (*closest)(void *ctx, struct str name);
     void *ctx;
     const char *kind; /* "check", "trigger" or "notification", as messages say it */
 };

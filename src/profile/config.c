@@ -1,7 +1,11 @@
 /* Reads maintenance.yaml: plugin instances first, then the profiles that name them. */
 #include "profile/config.h"
 
+#include "base/closest.h"
 #include "profile/check/check_plugin.h"
+#include "profile/unknown_keys.h"
+
+#define STATES "operational|maintenance-required|in-maintenance"
 
 struct loader {
     struct ucfg u;
@@ -60,11 +64,20 @@ static void load_intervals(struct loader *l)
         read_obj(l, ucfg_get(l->u.root, STR("intervals")), "key 'intervals'");
     const struct ucfg_value *v = ucfg_get(obj, STR("requeue"));
     struct pos pos = pos_or(v, pos_or(obj, l->u.root->pos));
+    unknown_keys_warn(obj, "requeue|notify", "intervals", l->problems); /* it had a 'notify' once */
+    l->config->requeue_ns = CONFIG_REQUEUE_NS;
     if (ucfg_duration(&l->u, v, &l->config->requeue_ns, &err) < 0) {
         problems_add(l->problems, pos, "key 'requeue': %s", err.msg);
     } else if (l->config->requeue_ns == 0) {
-        problems_add(l->problems, pos, "key 'intervals.requeue': found %s, want a duration",
-                     v == NULL ? "nothing" : "0");
+        problems_add(l->problems, pos, "key 'intervals.requeue': found 0, want a duration");
+    } else if (l->config->requeue_ns < 0) {
+        problems_warn(l->problems, pos,
+                      "key 'requeue': found a negative duration; other systems are asked at each "
+                      "look, at most once a second");
+    } else if (l->config->requeue_ns < CONFIG_REFRESH_MIN * 1000) {
+        problems_warn(l->problems, pos,
+                      "key 'requeue': found less than a second; other systems are asked once a "
+                      "second");
     }
 }
 
@@ -74,20 +87,20 @@ static void load_dashboard(struct loader *l)
     const struct ucfg_value *obj =
         read_obj(l, ucfg_get(l->u.root, STR("dashboard")), "key 'dashboard'");
     const struct ucfg_value *v = ucfg_get(obj, STR("labelFilter"));
+    unknown_keys_warn(obj, "labelFilter", "dashboard", l->problems);
     if (ucfg_strs(&l->u, v, &l->config->label_filter, &err) < 0) {
         problems_add(l->problems, v->pos, "key 'labelFilter': %s", err.msg);
     }
 }
 
-/* The likeliest mistake in a name: the same name in another case. */
-static const char *suggest(const struct plugin_table *table, struct str name)
+/* The plugin that was probably meant; empty when none is near. */
+static struct str suggest(const struct plugin_table *table, struct str name)
 {
+    struct closest near = closest_to(name);
     for (uint32_t i = 0; i < table->n; i++) {
-        if (str_eq_fold(str_from(table->items[i].name), name)) {
-            return table->items[i].name;
-        }
+        closest_offer(&near, str_from(table->items[i].name));
     }
-    return NULL;
+    return near.best;
 }
 
 static const struct plugin *find_plugin(struct loader *l, enum plugin_kind kind, struct str type,
@@ -96,10 +109,10 @@ static const struct plugin *find_plugin(struct loader *l, enum plugin_kind kind,
     const struct plugin *p = plugin_find(&plugin_tables[kind], type);
     struct str shown = str_sub(type, 0, MIN(type.n, (size_t)64));
     if (p == NULL) {
-        const char *near = suggest(&plugin_tables[kind], type);
-        if (near != NULL) {
-            problems_add(l->problems, pos, "found type '" STR_FMT "', want '%s'", STR_ARG(shown),
-                         near);
+        struct str near = suggest(&plugin_tables[kind], type);
+        if (near.n > 0) {
+            problems_add(l->problems, pos, "found type '" STR_FMT "', want '" STR_FMT "'",
+                         STR_ARG(shown), STR_ARG(near));
         } else {
             problems_add(l->problems, pos, "found type '" STR_FMT "', want that of a %s plugin",
                          STR_ARG(shown), plugin_kind_names[kind]);
@@ -125,6 +138,7 @@ static void load_schedule(struct loader *l, const struct ucfg_value *instance,
     uint32_t before = l->problems->errors;
     struct str name = STR("");
     config = read_obj(l, config, "key 'schedule.config'");
+    unknown_keys_warn(obj, "type|config", "a schedule", l->problems);
     if (l->problems->errors != before || !read_str(l, type, "type", &name)) {
         return;
     }
@@ -144,6 +158,7 @@ static void load_schedule(struct loader *l, const struct ucfg_value *instance,
                      STR_ARG(str_sub(name, 0, MIN(name.n, (size_t)64))));
         return;
     }
+    unknown_keys_warn_plugin(config, ret->schedule, l->problems);
     ret->schedule_values = plugin_read(ret->schedule, &l->u, config, config->pos, l->problems);
 }
 
@@ -204,6 +219,12 @@ static void load_instance(struct loader *l, enum plugin_kind kind, const struct 
     const struct ucfg_value *config = ucfg_get(obj, STR("config"));
     uint32_t before = l->problems->errors;
     config = read_obj(l, config, "key 'config'");
+    unknown_keys_warn(
+        obj, kind == PLUGIN_NOTIFY ? "type|name|config|schedule|required" : "type|name|config",
+        "an instance", l->problems);
+    if (instance.plugin != NULL) {
+        unknown_keys_warn_plugin(config, instance.plugin, l->problems);
+    }
     if (instance.plugin != NULL && l->problems->errors == before) {
         instance.values =
             plugin_read(instance.plugin, &l->u, config, pos_or(config, v->pos), l->problems);
@@ -222,6 +243,7 @@ static void load_instances(struct loader *l)
 {
     const struct ucfg_value *obj =
         read_obj(l, ucfg_get(l->u.root, STR("instances")), "key 'instances'");
+    unknown_keys_warn(obj, "check|notify|trigger", "instances", l->problems);
     for (uint32_t kind = 0; kind < PLUGIN_KINDS; kind++) {
         const struct ucfg_value *v = ucfg_get(obj, str_from(plugin_kind_keys[kind]));
         struct ucfg_list list = read_list(l, v, plugin_kind_keys[kind]);
@@ -248,9 +270,20 @@ static bool find_name(void *ctx, struct str name, uint32_t *ret_index)
     return false;
 }
 
+static struct str find_closest(void *ctx, struct str name)
+{
+    const struct config_instances *list = ctx;
+    struct closest near = closest_to(name);
+    for (uint32_t i = 0; i < list->n; i++) {
+        closest_offer(&near, list->items[i].name);
+    }
+    return near.best;
+}
+
 static struct instance_names names_of(struct loader *l, enum plugin_kind kind)
 {
     return (struct instance_names){ .find = find_name,
+                                    .closest = find_closest,
                                     .ctx = &l->config->instances[kind],
                                     .kind = plugin_kind_names[kind] };
 }
@@ -276,6 +309,7 @@ static void load_transition(struct loader *l, const struct ucfg_value *v,
     }
     const struct ucfg_value *check = ucfg_get(obj, STR("check"));
     const struct ucfg_value *next = ucfg_get(obj, STR("next"));
+    unknown_keys_warn(obj, "check|next|trigger", "a transition", l->problems);
     struct instance_names names = names_of(l, PLUGIN_CHECK);
     struct str text = STR("");
     if (read_str(l, check, "check", &text)) {
@@ -291,9 +325,16 @@ static void load_transition(struct loader *l, const struct ucfg_value *v,
     }
     text = STR("");
     if (read_str(l, next, "next", &text) && !profile_state_parse(text, &ret->next)) {
+        struct str shown = str_sub(text, 0, MIN(text.n, (size_t)64));
+        struct closest near = closest_to(text);
+        for (uint32_t i = 0; i < PROFILE_STATE_COUNT; i++) {
+            closest_offer(&near, profile_state_name((enum profile_state)i));
+        }
         problems_add(l->problems, pos_or(next, v->pos),
-                     "key 'next': found '" STR_FMT "', want a state such as in-maintenance",
-                     STR_ARG(str_sub(text, 0, MIN(text.n, (size_t)64))));
+                     near.best.n > 0 ? "key 'next': found '" STR_FMT "', want '" STR_FMT "'"
+                                     : "key 'next': found '" STR_FMT
+                                       "', want a state such as in-maintenance" STR_FMT,
+                     STR_ARG(shown), STR_ARG(near.best));
     }
     load_chain(l, ucfg_get(obj, STR("trigger")), PLUGIN_TRIGGER, "trigger", &ret->trigger);
 }
@@ -301,6 +342,7 @@ static void load_transition(struct loader *l, const struct ucfg_value *v,
 static void load_state(struct loader *l, const struct ucfg_value *v, struct config_state *ret)
 {
     const struct ucfg_value *obj = read_obj(l, v, "a state");
+    unknown_keys_warn(obj, "enter|notify|transitions", "a state", l->problems);
     load_chain(l, ucfg_get(obj, STR("enter")), PLUGIN_TRIGGER, "enter", &ret->enter);
     load_chain(l, ucfg_get(obj, STR("notify")), PLUGIN_NOTIFY, "notify", &ret->notify);
     struct ucfg_list list = read_list(l, ucfg_get(obj, STR("transitions")), "key 'transitions'");
@@ -332,6 +374,7 @@ static void load_profile(struct loader *l, const struct ucfg_value *v)
         return;
     }
     const struct ucfg_value *name = ucfg_get(obj, STR("name"));
+    unknown_keys_warn(obj, "name|" STATES, "a profile", l->problems);
     struct config_profile profile = { .name = STR("") };
     if (read_str(l, name, "name", &profile.name) && profile.name.n == 0) {
         problems_add(l->problems, pos_or(name, v->pos),
@@ -367,6 +410,7 @@ int config_load(struct str text, struct ucfg_env env, struct arena *out, struct 
     ASSERT(problems->n == 0);
     int result = ucfg_load(text, env, out, &l.u, problems);
     if (result == 0) {
+        unknown_keys_warn_root(&l.u, "intervals|dashboard|instances|profiles", problems);
         load_intervals(&l);
         load_dashboard(&l);
         load_instances(&l);

@@ -5,6 +5,7 @@
 #include "kinds/keys.h"
 #include "profile/controller_internal.h"
 
+#define RELOAD_PROBLEMS_MAX 20u /* are shown */
 #define RELOAD_MESSAGE_MAX 900u /* an Event's note has 1,024 bytes */
 
 void reload_free(struct active_config *s)
@@ -151,14 +152,18 @@ static void reload_reject(struct controller *c, struct str file, struct str why)
     }
 }
 
-/* One problem a line: "maintenance.yaml:12:7: …". */
-static void reload_print_problems(const struct problems *problems, struct str file, struct buf *out)
+/* One problem a line: "maintenance.yaml:12:7: …"; the errors, or the warnings. */
+static uint32_t reload_print_problems(const struct problems *problems, struct str file,
+                                      bool warnings, struct buf *out)
 {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < problems->n; i++) {
         const struct problem *p = &problems->items[i];
-        if (p->warning) {
+        if (p->warning != warnings || n == RELOAD_PROBLEMS_MAX) {
+            n += p->warning == warnings ? 1 : 0;
             continue;
         }
+        n++;
         buf_add(out, out->n > 0 ? STR("\n") : STR(""));
         buf_add(out, file);
         if (p->pos.line > 0) {
@@ -166,6 +171,20 @@ static void reload_print_problems(const struct problems *problems, struct str fi
         }
         buf_add(out, STR(": "));
         buf_add(out, p->text);
+    }
+    return n;
+}
+
+/* What the file has that nothing reads: it is in force, but perhaps it was meant otherwise. */
+static void reload_note_warnings(struct controller *c, const struct problems *problems,
+                                 struct str file)
+{
+    buf_reset(&c->config_warnings);
+    uint32_t n = reload_print_problems(problems, file, /* warnings= */ true, &c->config_warnings);
+    metric_set(c->metrics.config_warnings, n);
+    if (n > 0) {
+        log_warn(c->log, "the configuration may not mean what it was meant to",
+                 KV_I64("warnings", n), KV_STR("what", buf_str(&c->config_warnings)));
     }
 }
 
@@ -183,7 +202,8 @@ int controller_configure(struct controller *c, struct str file, struct str text,
     if (r < 0) {
         CLEANUP(buf_done)
         struct buf why = { 0 };
-        reload_print_problems(&problems, file, &why);
+        (void)reload_print_problems(&problems, file, /* warnings= */ false,
+                                    &why); /* their number */
         reload_reject(c, file, buf_str(&why));
         reload_free(s);
         return r;
@@ -194,6 +214,7 @@ int controller_configure(struct controller *c, struct str file, struct str text,
     buf_add(&c->config_file, file);
     buf_reset(&c->config_error);
     reload_activate(c, s);
+    reload_note_warnings(c, &problems, file);
     metric_set(c->metrics.config_valid, 1);
     metric_add(c->metrics.config_loads, 1);
     log_info(c->log, "configuration is in force", KV_STR("file", file),
@@ -210,6 +231,7 @@ void controller_config_state(const struct controller *c, struct controller_confi
     *ret = (struct controller_config_state){
         .file = buf_str(&c->config_file),
         .error = buf_str(&c->config_error),
+        .warnings = buf_str(&c->config_warnings),
         .loaded = c->active == NULL ? 0 : c->active->loaded,
         .generation = c->config_generation,
         .config = c->active == NULL ? NULL : &c->active->config,

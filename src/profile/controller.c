@@ -244,6 +244,7 @@ void controller_free(struct controller *c)
     reload_free(c->active);
     buf_done(&c->config_file);
     buf_done(&c->config_error);
+    buf_done(&c->config_warnings);
     loop_timer_done(&c->wake);
     loop_timer_done(&c->turn);
     buf_done(&c->path);

@@ -58,6 +58,7 @@ void controller_configure_failed(struct controller *c, struct str file, const st
 struct controller_config_state {
     struct str file;             /* empty = none was given */
     struct str error;            /* why the newest is not in force; empty = it is */
+    struct str warnings;         /* about the one in force, one a line; empty = none */
     usec_t loaded;               /* wall time */
     uint64_t generation;         /* counts those that came into force */
     const struct config *config; /* in force; NULL = none yet */

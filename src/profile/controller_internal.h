@@ -135,7 +135,8 @@ struct controller {
     struct controller_config config;
     struct active_config *active; /* in force */
     struct buf config_file;
-    struct buf config_error; /* why the newest file is not in force */
+    struct buf config_error;    /* why the newest file is not in force */
+    struct buf config_warnings; /* of the configuration in force, one a line */
     uint64_t config_generation;
     struct fleet *fleet;
     struct external_facts *external;

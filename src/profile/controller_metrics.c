@@ -108,6 +108,8 @@ static void controller_metrics_init_profiles(struct controller_metrics *g, struc
     g->transitions = metrics_family(m, &transitions);
     g->notifications = metrics_family(m, &notifications);
     g->profiles = metrics_family(m, &profiles);
+    g->config_warnings = metrics_series(m, METRIC_GAUGE, "drydock_config_warnings",
+                                        "Warnings about the configuration in force.");
     g->unsent = metrics_series(m, METRIC_GAUGE, "drydock_notifications_unsent",
                                "Notifications that could not be sent and are tried again.");
     g->config_valid = metrics_series(m, METRIC_GAUGE, "drydock_config_valid",

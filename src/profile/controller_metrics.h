@@ -18,6 +18,7 @@ struct controller_metrics {
     struct metric *shuffles_per_replica;
     struct metric_series *config_valid;
     struct metric_series *config_loads;
+    struct metric_series *config_warnings;
     struct metric_series *waiting;
     struct metric_series *grants;
     struct metric_series *reconciles[2]; /* by result: success, error */

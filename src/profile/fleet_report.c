@@ -162,6 +162,9 @@ void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w
     jw_obj(w);
     jw_pair(w, "file", s->config_file);
     jw_pair(w, "error", s->config_error);
+    if (s->config_warnings.n > 0) {
+        jw_pair(w, "warnings", s->config_warnings);
+    }
     jw_pair_time(w, "loaded", s->config_loaded);
     jw_obj_end(w);
     jw_pair_time(w, "now", s->now);

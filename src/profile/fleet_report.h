@@ -35,8 +35,9 @@ struct fleet_report {
     struct str why;    /* why the controller is not ready; empty = it is */
     struct str pause;  /* why it sends no requests now; empty = it does */
     struct str config_file;
-    struct str config_error; /* empty = the file is good */
-    usec_t config_loaded;    /* 0 = unknown */
+    struct str config_error;    /* empty = the file is good */
+    struct str config_warnings; /* about the one in force, one a line; empty = none */
+    usec_t config_loaded;       /* 0 = unknown */
     usec_t now;
     uint32_t columns; /* of the text; 0 = NODE_REPORT_COLUMNS */
     uint32_t nodes;

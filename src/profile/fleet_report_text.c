@@ -167,6 +167,11 @@ void fleet_report_print_text(const struct fleet_report *r, enum report_format fo
     } else {
         page_field(&s, "config", r->config_file);
     }
+    struct str warnings = r->config_warnings;
+    struct str warning;
+    while (warnings.n > 0 && str_split_next(&warnings, '\n', &warning)) {
+        page_field(&s, "warning", warning);
+    }
     if (r->profile_n > 0) {
         page_counts(&s);
     }

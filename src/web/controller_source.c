@@ -33,6 +33,7 @@ static void controller_source_config_status(struct controller_source *s, struct 
     controller_config_state(s->controller, &config_state);
     ret->config_file = config_state.file;
     ret->config_error = config_state.error;
+    ret->config_warnings = config_state.warnings;
     ret->config_loaded = config_state.loaded;
     if (config_state.config == NULL) {
         return;

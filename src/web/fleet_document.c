@@ -99,6 +99,7 @@ static void fleet_document_begin(struct fleet_document *s)
             .pause = arena_str(&s->memory, status.pause),
             .config_file = arena_str(&s->memory, status.config_file),
             .config_error = arena_str(&s->memory, status.config_error),
+            .config_warnings = arena_str(&s->memory, status.config_warnings),
             .config_loaded = status.config_loaded,
             .now = web_source_wall(source, s->all->loop),
             .columns = s->form.columns,

@@ -113,6 +113,9 @@ static void web_status_json(struct web *web, struct json_writer *w)
     jw_obj(w);
     jw_pair(w, "file", s.config_file);
     jw_pair(w, "error", s.config_error);
+    if (s.config_warnings.n > 0) {
+        jw_pair(w, "warnings", s.config_warnings);
+    }
     jw_pair_time(w, "loaded", s.config_loaded);
     jw_obj_end(w);
     jw_key(w, STR("profiles"));

@@ -70,6 +70,7 @@ struct web_status {
     uint64_t writes;  /* patches sent since the start */
     struct str config_file;
     struct str config_error;    /* why the file is not in force; empty = it is */
+    struct str config_warnings; /* about the one in force, one a line; empty = none */
     usec_t config_loaded;       /* wall time; 0 = unknown */
     const struct str *profiles; /* those that are configured */
     uint32_t profile_count;

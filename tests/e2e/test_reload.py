@@ -126,3 +126,19 @@ def test_check_says_what_the_controller_says(tmp_path):
     assert result.returncode == 1
     assert f"{path}{PLACE} the requested check instance \"gone\" is not known" in \
         result.stdout + result.stderr
+
+
+def test_a_key_that_nothing_reads_is_told_and_the_file_is_in_force(client, make_node, unique, launch, tmp_path):
+    odd = ONE.replace("transitions: [{check: go,", "transitons: []\n    transitions: [{check: go,")
+    name = make_node(unique, {PROFILE: "reload", "go": "one"})
+    controller = launch(odd)
+    wait_state(client, name, "maintenance-required")
+    assert valid(controller) and controller.metric("drydock_config_warnings") == 1
+    shown = json.loads(controller.get("/api/v1/status")[2])["config"]["warnings"]
+    assert ":8:5: key 'transitons' is unknown in a state and ignored; did you mean 'transitions'?" in shown
+    assert shown in controller.log()
+    path = tmp_path / "odd.yaml"
+    path.write_text(odd)
+    said = subprocess.run([drydock(), "check", str(path)], capture_output=True, text=True, check=True)
+    assert "odd.yaml:8:5: warning: key 'transitons'" in said.stdout
+    assert subprocess.run([drydock(), "check", "--strict", str(path)], capture_output=True, check=False).returncode == 1

@@ -1,42 +1,48 @@
 #include "base/closest.h"
+
 #include "tests/check.h"
 
-static const struct str words[] = {
-    STR_INIT("status"), STR_INIT("explain"), STR_INIT("limits"),
-    STR_INIT("run"),    STR_INIT("crds"),    STR_INIT("check"),
-};
-
-TEST(closest_finds_the_word_that_was_mistyped)
+TEST(closest_counts_edits_of_a_letter_and_swaps)
 {
     static const struct {
-        const char *word;
-        const char *want;
+        const char *a;
+        const char *b;
+        uint32_t distance;
     } cases[] = {
-        { "status", "status" },                            /* itself */
-        { "stauts", "status" },                            /* neighbours swapped */
-        { "sttus", "status" },                             /* a letter dropped */
-        { "statuss", "status" }, { "exlpian", "explain" }, /* two swaps in seven letters */
-        { "limist", "limits" },  { "crd", "crds" },
-        { "rnu", "run" },        { "rx", "" }, /* no third of two letters */
-        { "stxxs", "" },                       /* two edits in five letters are too many */
-        { "dance", "" },         { "", "" },
+        { "", "", 0 },
+        { "", "abc", 3 },
+        { "hasLabel", "hasLabel", 0 },
+        { "timezone", "timeZone", 0 }, /* letters of either case are the same */
+        { "hasLable", "hasLabel", 1 }, /* swapped */
+        { "transitons", "transitions", 1 },
+        { "profile", "profiles", 1 },
+        { "kitten", "sitting", 3 },
+        { "abcd", "badc", 2 },
+        { "abc", "xyzabc", 3 },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CHECK_STR(closest_find(str_from(cases[i].word), words, ARRAY_LEN(words)), cases[i].want);
+        check_case((int64_t)i);
+        CHECK_EQ(closest_distance(str_from(cases[i].a), str_from(cases[i].b), 99),
+                 cases[i].distance);
+        CHECK_EQ(closest_distance(str_from(cases[i].b), str_from(cases[i].a), 99),
+                 cases[i].distance);
     }
+    check_case(-1);
+    CHECK_EQ(closest_distance(STR("kitten"), STR("sitting"), 2), 2); /* no farther than asked for */
 }
 
-TEST(closest_prefers_the_first_of_two_that_are_as_near)
+TEST(closest_finds_what_was_meant_or_nothing)
 {
-    static const struct str both[] = { STR_INIT("cart"), STR_INIT("card") };
-    CHECK_STR(closest_find(STR("carx"), both, 2), "cart");
-    CHECK_STR(closest_find(STR("carx"), both, 0), "");
-}
-
-TEST(closest_gives_up_on_words_of_any_length)
-{
-    static const struct str one[] = { STR_INIT(
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa") };
-    CHECK_STR(closest_find(one[0], one, 1), "");
-    CHECK_STR(closest_find(STR("a"), one, 1), "");
+    static const struct str words[] = { STR_INIT("hasLabel"), STR_INIT("hasAnnotation"),
+                                        STR_INIT("wait"), STR_INIT("waitExclude") };
+    CHECK_STR(closest_find(STR("hasLable"), words, ARRAY_LEN(words)), "hasLabel");
+    CHECK_STR(closest_find(STR("HASLABEL"), words, ARRAY_LEN(words)), "hasLabel");
+    CHECK_STR(closest_find(STR("wiat"), words, ARRAY_LEN(words)), "wait");
+    CHECK_EQ(closest_find(STR("mail"), words, ARRAY_LEN(words)).n, 0);
+    CHECK_EQ(closest_find(STR(""), words, ARRAY_LEN(words)).n, 0);
+    CHECK_EQ(closest_find(STR("x"), words, 0).n, 0);
+    char large[CLOSEST_WORD_MAX + 2];
+    memset(large, 'a', sizeof(large));
+    large[sizeof(large) - 1] = '\0';
+    CHECK_EQ(closest_find(str_from(large), words, ARRAY_LEN(words)).n, 0);
 }

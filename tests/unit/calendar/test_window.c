@@ -55,7 +55,8 @@ TEST(window_names_what_is_wrong)
     CHECK_EQ(window_check(&w, &err), 0);
     w.open = 22 * 3600 + 300;
     CHECK_EQ(window_check(&w, &err), -ERR_INVALID);
-    CHECK_STR(err.msg, "found a window from 22:05 to 02:00, want the end after the start");
+    CHECK_STR(err.msg, "found a window from 22:05 to 02:00, want the end after the start, or "
+                       "'overnight: true'");
     w.overnight = true;
     CHECK_EQ(window_check(&w, &err), 0);
     w.close = w.open;

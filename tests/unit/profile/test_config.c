@@ -76,6 +76,9 @@ TEST(config_accepts_what_the_original_accepts)
         struct config c;
         int r = config_load(vectors_text(one, "yaml", &a), env_of(one), &a, &c, &problems);
         bool want = vectors_ok(one) && !is_refused(vectors_i64(one, "n"));
+        if (r == 0 && !want && c.requeue_ns == CONFIG_REQUEUE_NS) {
+            continue; /* the original wants an interval, here it may be left out */
+        }
         if ((r == 0) != want) {
             check_fail(__FILE__, __LINE__, "is %d: " STR_FMT, r,
                        STR_ARG(problems.n > 0 ? problems.items[0].text : STR("no problem")));
@@ -253,6 +256,127 @@ TEST(config_names_the_place_and_what_is_wanted)
         CHECK_EQ(problems.items[0].pos.line, cases[i].line);
         CHECK_EQ(problems.items[0].pos.column, cases[i].column);
         CHECK_EQ(problems.n, 1);
+    }
+    check_case(-1);
+}
+
+/* Keys that nothing reads: the file is accepted, as the original accepts it, and they are told. */
+TEST(config_warns_of_keys_that_nothing_reads)
+{
+    static const struct {
+        const char *yaml;
+        uint32_t line;
+        uint32_t column;
+        const char *text;
+    } cases[] = {
+        { "  check:\n  - {type: timeWindow, name: w, config: {start: '1:00', end: '2:00', "
+          "weekdays: "
+          "mon, timezone: UTC}}\n",
+          9, 85, "key 'timezone' is unknown in timeWindow and ignored; did you mean 'timeZone'?" },
+        { "  check:\n  - {type: maxMaintenance, name: m, config: {max: 1, groupby: zone}}\n", 9, 54,
+          "key 'groupby' is unknown in maxMaintenance and ignored; did you mean 'groupBy'?" },
+        { "  - {type: eviction, name: x, config: {action: drain, forceEvict: true}}\n", 8, 55,
+          "key 'forceEvict' is unknown in eviction and ignored; did you mean 'forceEviction'?" },
+        { "profiles:\n- {name: p, operational: {transitons: []}}\n", 9, 27,
+          "key 'transitons' is unknown in a state and ignored; did you mean 'transitions'?" },
+        { "profile:\n- {name: p}\n", 8, 1,
+          "key 'profile' is unknown in the file and ignored; did you mean 'profiles'?" },
+        { "profiles:\n- {name: p, in-maintenence: {}}\n", 9, 13,
+          "key 'in-maintenence' is unknown in a profile and ignored; did you mean "
+          "'in-maintenance'?" },
+        { "  - {type: eviction, name: x, config: {action: drain}, colour: red}\n", 8, 56,
+          "key 'colour' is unknown in an instance and ignored" },
+        { "profiles:\n- {name: p, operational: {transitions: [{check: a, next: operational, "
+          "triger: t}]}}\n",
+          9, 71, "key 'triger' is unknown in a transition and ignored; did you mean 'trigger'?" },
+    };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct problems problems;
+        struct config c;
+        CHECK_EQ(load(with_base(&a, cases[i].yaml).p, &a, &c, &problems), 0);
+        CHECK_EQ(problems.n, 1);
+        CHECK(problems.items[0].warning);
+        CHECK_STR(problems.items[0].text, cases[i].text);
+        CHECK_EQ(problems.items[0].pos.line, cases[i].line);
+        CHECK_EQ(problems.items[0].pos.column, cases[i].column);
+    }
+    check_case(-1);
+}
+
+/* A key that a variable names may stand at the top of the file. */
+TEST(config_takes_any_key_that_a_variable_names)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct problems problems;
+    struct config c;
+    CHECK_EQ(load("often: 10s\nintervals: {requeue: '${often}'}\n", &a, &c, &problems), 0);
+    CHECK_EQ(problems.n, 0);
+    CHECK_EQ(c.requeue_ns, INT64_C(10000000000));
+}
+
+TEST(config_suggests_what_was_probably_meant)
+{
+    static const struct {
+        const char *yaml;
+        const char *text;
+    } cases[] = {
+        { "  check:\n  - {type: hasLable, name: x, config: {key: a}}\n",
+          "found type 'hasLable', want 'hasLabel'" },
+        { "  - {type: evict, name: x, config: {action: drain}}\n",
+          "found type 'evict', want that of a trigger plugin" },
+        { "profiles:\n- {name: p, operational: {transitions: [{check: reboot-neded, next: "
+          "operational}]}}\n",
+          "the requested check instance \"reboot-neded\" is not known to the registry; did you "
+          "mean "
+          "\"reboot-needed\"?" },
+        { "profiles:\n- {name: p, operational: {transitions: [{check: a, next: maintenance}]}}\n",
+          "key 'next': found 'maintenance', want 'in-maintenance'" },
+        { "profiles:\n- {name: p, operational: {transitions: [{check: a, next: nowhere}]}}\n",
+          "key 'next': found 'nowhere', want a state such as in-maintenance" },
+        { "  check:\n  - {type: timeWindow, name: w, config: {start: '22:00', end: '4:00', "
+          "weekdays: mon}}\n",
+          "key 'end': found a window from 22:00 to 04:00, want the end after the start, or "
+          "'overnight: true'" },
+    };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct problems problems;
+        struct config c;
+        CHECK_EQ(load(with_base(&a, cases[i].yaml).p, &a, &c, &problems), -ERR_INVALID);
+        CHECK_STR(problems.items[0].text, cases[i].text);
+    }
+    check_case(-1);
+}
+
+TEST(config_takes_any_refresh_interval_or_none)
+{
+    static const struct {
+        const char *yaml;
+        int64_t ns;
+        uint32_t warnings;
+    } cases[] = {
+        { "profiles: []\n", CONFIG_REQUEUE_NS, 0 },
+        { "intervals: {}\n", CONFIG_REQUEUE_NS, 0 },
+        { "intervals: {requeue: -5s}\n", INT64_C(-5000000000), 1 },
+        { "intervals: {requeue: 1ns}\n", 1, 1 },
+        { "intervals: {requeue: 1s, notify: 5m}\n", INT64_C(1000000000), 0 },
+    };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct problems problems;
+        struct config c;
+        CHECK_EQ(load(cases[i].yaml, &a, &c, &problems), 0);
+        CHECK_EQ(c.requeue_ns, cases[i].ns);
+        CHECK_EQ(problems.n, cases[i].warnings);
+        CHECK(config_refresh(&c) >= SECONDS(1)); /* it never spins */
     }
     check_case(-1);
 }
@@ -487,6 +611,6 @@ PROPERTY(config_survives_damage)
     struct problems problems = { .out = &a };
     struct config c = { 0 };
     int r = config_load(buf_str(&yaml), (struct ucfg_env){ 0 }, &a, &c, &problems);
-    CHECK_EQ(r == 0, problems.n == 0);
+    CHECK_EQ(r == 0, problems.errors == 0);
     CHECK_EQ(r == 0, c.requeue_ns != 0);
 }

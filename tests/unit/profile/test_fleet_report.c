@@ -152,10 +152,8 @@ TEST(fleet_report_says_what_is_wrong_with_the_controller)
     CHECK_STR(buf_str(&out), "0 nodes: 0 operational, 0 waiting, 0 in maintenance\n"
                              "leader   nobody leads\n"
                              "unready  nodes are not known yet\n"
-                             "paused   no requests until noon
-"
-                             "config   none is in force: profiles do nothing
-"
+                             "paused   no requests until noon\n"
+                             "config   none is in force: profiles do nothing\n"
                              "         a.yaml:3:1: found a tab\n");
     s.config_loaded = SECONDS(1767323045);
     buf_reset(&out);

@@ -1,0 +1,85 @@
+#include "profile/unknown_keys.h"
+
+#include "base/closest.h"
+
+#define SHOWN_MAX 64u /* bytes of a key */
+
+static void warn(const struct ucfg_value_member *member, struct str best, const char *what,
+                 struct problems *problems)
+{
+    struct str shown = str_sub(member->name, 0, MIN(member->name.n, (size_t)SHOWN_MAX));
+    struct pos pos = member->pos.line > 0 ? member->pos : member->value->pos;
+    if (best.n > 0) {
+        problems_warn(problems, pos,
+                      "key '" STR_FMT "' is unknown in %s and ignored; did you mean '" STR_FMT "'?",
+                      STR_ARG(shown), what, STR_ARG(best));
+    } else {
+        problems_warn(problems, pos, "key '" STR_FMT "' is unknown in %s and ignored",
+                      STR_ARG(shown), what);
+    }
+}
+
+static bool is_known(struct str names, struct str name, struct closest *near)
+{
+    struct str piece;
+    bool known = false;
+    while (str_split_next(&names, '|', &piece)) {
+        known = known || str_eq(piece, name);
+        closest_offer(near, piece);
+    }
+    return known;
+}
+
+void unknown_keys_warn(const struct ucfg_value *obj, const char *names, const char *what,
+                       struct problems *problems)
+{
+    for (uint32_t i = 0; obj != NULL && i < obj->member_n; i++) {
+        const struct ucfg_value_member *member = &obj->members[i];
+        struct closest near = closest_to(member->name);
+        if (!is_known(str_from(names), member->name, &near)) {
+            warn(member, near.best, what, problems);
+        }
+    }
+}
+
+void unknown_keys_warn_plugin(const struct ucfg_value *config, const struct plugin *plugin,
+                              struct problems *problems)
+{
+    for (uint32_t i = 0; config != NULL && i < config->member_n; i++) {
+        const struct ucfg_value_member *member = &config->members[i];
+        struct closest near = closest_to(member->name);
+        bool known = false;
+        for (uint32_t k = 0; k < plugin->key_n; k++) {
+            struct str key = str_from(plugin->keys[k].name);
+            known = known || str_eq(key, member->name);
+            closest_offer(&near, key);
+        }
+        if (!known) {
+            warn(member, near.best, plugin->name, problems);
+        }
+    }
+}
+
+/* "${name" stands somewhere in the file. */
+static bool is_variable(const struct ucfg *u, struct str name)
+{
+    struct str rest = u->text;
+    struct str head;
+    while (str_cut(rest, STR("${"), &head, &rest)) {
+        if (str_starts(rest, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void unknown_keys_warn_root(const struct ucfg *u, const char *names, struct problems *problems)
+{
+    for (uint32_t i = 0; i < u->root->member_n; i++) {
+        const struct ucfg_value_member *member = &u->root->members[i];
+        struct closest near = closest_to(member->name);
+        if (!is_known(str_from(names), member->name, &near) && !is_variable(u, member->name)) {
+            warn(member, near.best, "the file", problems);
+        }
+    }
+}
