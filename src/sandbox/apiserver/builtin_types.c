@@ -34,6 +34,7 @@ void types_init(struct types *t, struct arena *a)
 void types_done(struct types *t)
 {
     map_done(&t->made);
+    map_done(&t->rules);
 }
 
 static struct tree *schema_of_type(struct arena *a, const char *type, const char *format)

@@ -17,6 +17,7 @@
 struct types {
     struct arena *arena; /* borrowed: the server's */
     struct map made;     /* full name -> struct tree */
+    struct map rules;    /* text of a rule in CEL -> as schema_rules.c keeps it */
     /* In front of the map: every field of every object that is written asks. A type's own name is
      * its tree's key. */
     const struct tree *cache[TYPES_RECENT];

@@ -3,8 +3,8 @@
  * unknown fields, defaults, validation, in the words of the real server.
  *
  * Schemas are those of types_custom_schema (builtin_types.h). Rules in CEL
- * (x-kubernetes-validations) are accepted and not evaluated. Patterns are Go's regular expressions
- * (format/regex.h).
+ * (x-kubernetes-validations) are evaluated as far as format/cel.h knows the language; a rule that
+ * it does not know counts as fulfilled. Patterns are Go's regular expressions (format/regex.h).
  */
 #pragma once
 
@@ -45,6 +45,14 @@ void schema_default(struct types *types, const struct tree *schema, struct arena
  * stay usable when their schema gets tighter. */
 void schema_validate(struct types *types, const struct tree *schema, struct arena *a,
                      const struct tree *object, const struct tree *old, struct schema_causes *ret);
+
+/* The rules alone; schema_validate asks for them when the object has the form that they expect. */
+void schema_check_rules(struct types *types, const struct tree *schema, struct arena *a,
+                        const struct tree *object, const struct tree *old,
+                        struct schema_causes *ret);
+/* The element of a list before that has the keys of `item`; NULL: none, or the list has no keys. */
+const struct tree *schema_old_element(struct arena *a, const struct tree *schema,
+                                      const struct tree *item, const struct tree *old);
 
 /* False when `text` surely does not match. A pattern that format/regex refuses, and a match that
  * takes too long, count as a match: the sandbox then accepts the value. */

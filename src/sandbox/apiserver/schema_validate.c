@@ -216,18 +216,17 @@ static void validate_value(struct validation *v, const struct tree *schema,
                            const struct tree *value, const struct tree *old, struct str path);
 
 /* The value by which an element of a set or map list is told from others. */
-static struct tree *element_key(struct validation *v, const struct tree *schema,
-                                const struct tree *item)
+static struct tree *element_key(struct arena *a, const struct tree *schema, const struct tree *item)
 {
     const struct tree *keys = tree_get(schema, STR("x-kubernetes-list-map-keys"));
     if (keys == NULL) {
-        return tree_clone(v->a, item);
+        return tree_clone(a, item);
     }
-    struct tree *key = tree_obj(v->a);
+    struct tree *key = tree_obj(a);
     TREE_EACH (keys, name) {
         const struct tree *part = tree_get(item, tree_text(name));
         if (part != NULL) {
-            tree_set(v->a, key, tree_text(name), tree_clone(v->a, part));
+            tree_set(a, key, tree_text(name), tree_clone(a, part));
         }
     }
     return key;
@@ -243,7 +242,7 @@ static void duplicates_check(struct validation *v, const struct tree *schema,
     struct tree **keys = ARENA_ARRAY(v->a, struct tree *, list->n + 1u);
     uint32_t n = 0;
     TREE_EACH (list, item) {
-        keys[n] = element_key(v, schema, item);
+        keys[n] = element_key(v->a, schema, item);
         for (uint32_t i = 0; i < n; i++) {
             if (tree_eq(keys[i], keys[n])) {
                 schema_cause_add(
@@ -257,12 +256,12 @@ static void duplicates_check(struct validation *v, const struct tree *schema,
     }
 }
 
-static const struct tree *old_element(struct validation *v, const struct tree *schema,
+const struct tree *schema_old_element(struct arena *a, const struct tree *schema,
                                       const struct tree *item, const struct tree *old)
 {
     const struct tree *keys = tree_get(schema, STR("x-kubernetes-list-map-keys"));
     TREE_EACH (keys != NULL ? old : NULL, candidate) {
-        if (tree_eq(element_key(v, schema, item), element_key(v, schema, candidate))) {
+        if (tree_eq(element_key(a, schema, item), element_key(a, schema, candidate))) {
             return candidate;
         }
     }
@@ -276,7 +275,8 @@ static void array_check(struct validation *v, const struct tree *schema, const s
     int64_t least = schema_limit(schema, STR("minItems"), 0);
     uint32_t i = 0;
     TREE_EACH (value, item) {
-        validate_value(v, types_item(v->types, schema), item, old_element(v, schema, item, old),
+        validate_value(v, types_item(v->types, schema), item,
+                       schema_old_element(v->a, schema, item, old),
                        arena_printf(v->a, STR_FMT "[%u]", STR_ARG(path), i++));
     }
     if (value->n < least) {
@@ -478,4 +478,5 @@ void schema_validate(struct types *types, const struct tree *schema, struct aren
             return;
         }
     }
+    schema_check_rules(types, schema, a, object, old, ret);
 }
