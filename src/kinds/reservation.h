@@ -13,7 +13,7 @@
 /* An object of the API server has at most 1.5 MiB, because etcd takes no more. A MaintenanceLimit
  * also has its spec and up to 500 unavailable objects with their managed fields, about 350 KiB. So
  * the reservations get 1 MiB, counted with all that the server keeps for each. */
-#define RESERVATIONS_BYTES_MAX (1024u * 1024u)
+#define RESERVATIONS_BYTES_MAX 1048576u
 #define RESERVATIONS_MAX 5000u /* the schema's */
 /* Of one entry without its texts: the JSON around them, the time, the number, and the key by which
  * managedFields names the entry. */

@@ -288,14 +288,14 @@ TEST(bridge_route_gives_up_a_cluster_whose_requests_take_too_much_memory)
     CHECK(watched(&s));
     struct str body = STR_NONE;
     for (uint32_t i = 0; i < LINK_REQUESTS_BYTES_MAX / 200000 + 1; i++) {
-        body = arena_printf(
-            &s.memory,
-            "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\","
-            "\"metadata\":{\"name\":\"fat-%u\",\"labels\":{\"" STR_FMT
-            "\":\"" WORKLOAD_REQUEST_CLIENT "\"},\"annotations\":{\"" STR_FMT
-            "\":\"%0200000d\"}},\"spec\":{\"name\":\"x\",\"type\":\"node\","
-            "\"state\":\"Pending\"}}",
-            i, STR_ARG(KEY_CLIENT), STR_ARG(KEY_RUN), 0);
+        body =
+            arena_printf(&s.memory,
+                         "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\","
+                         "\"metadata\":{\"name\":\"fat-%u\",\"labels\":{\"" STR_FMT
+                         "\":\"" WORKLOAD_REQUEST_CLIENT "\"},\"annotations\":{\"" STR_FMT
+                         "\":\"%0200000d\"}},\"spec\":{\"name\":\"x\",\"type\":\"node\","
+                         "\"state\":\"Pending\"}}",
+                         i, STR_ARG(KEY_CLIENT), STR_ARG(KEY_RUN), 0);
         bridge_fixture_workload(&s, "east", "POST", STR(MAINTENANCE_REQUESTS_PATH), body.p);
     }
     bridge_fixture_run(&s, SECONDS(5));
