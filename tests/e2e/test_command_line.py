@@ -1,10 +1,13 @@
 """Habits of people who know kubectl: flags, forms of output, completion, and what is told at once."""
 
+import fcntl
 import json
 import os
 import pty
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -161,10 +164,11 @@ def test_kubectl_completes_the_plugin(backend, nodes, tmp_path):
 
 # ---- at a terminal ----
 
-def at_terminal(arguments, env=None, act=None):
+def at_terminal(arguments, env=None, act=None, columns=80):
     """(exit code, what stood on the terminal) of a command; `act` is called with what is printed so far."""
     child, terminal = pty.fork()
     if child == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         os.execvpe(drydock(), [drydock(), *arguments], {**os.environ, "TERM": "xterm", **(env or {})})
     text = b""
     while True:
@@ -189,6 +193,17 @@ def test_a_terminal_has_colours_unless_they_are_not_wanted(client, nodes, flags)
     assert code == 0 and "\033[1mnode " in text
     assert "\033" not in at_terminal(["explain", nodes[0], *flags], env={"NO_COLOR": "1"})[1]
     assert "\033" not in out("explain", nodes[0], *flags)
+
+
+@pytest.mark.backend("sandbox")
+def test_a_terminal_that_is_wide_is_used(client, nodes, flags):
+    label(client, nodes[0], profile="os", due="yes", approved="yes")
+    wait_for(lambda: state(client, nodes[0]) == "in-maintenance")
+
+    def widest(columns):
+        text = at_terminal(["explain", nodes[0], *flags], env={"NO_COLOR": "1"}, columns=columns)[1]
+        return max(len(line) for line in text.splitlines())
+    assert widest(80) <= 80 < widest(160) <= 160
 
 
 @pytest.mark.backend("sandbox")
