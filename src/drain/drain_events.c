@@ -40,6 +40,12 @@ static void explain_pdb(const struct drain_pod_state *p, struct buf *out)
         buf_printf(out,
                    "budget " STR_FMT " allows no disruption: %lld of %lld wanted pods are healthy",
                    STR_ARG(name), (long long)b->healthy, (long long)b->desired);
+        if (b->expected > 0 && b->desired >= b->expected) {
+            buf_printf(out,
+                       "; it can never allow one, because it wants all %lld: more replicas would "
+                       "help, or a budget that spares one",
+                       (long long)b->expected);
+        }
     } else if (w->refused_version >= w->item->version) {
         buf_printf(out, "budget " STR_FMT " refuses: " STR_FMT, STR_ARG(name),
                    STR_ARG(p->server_message.n > 0 ? buf_str(&p->server_message)

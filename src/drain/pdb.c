@@ -39,6 +39,7 @@ static int pdb_project(void *ctx UNUSED, const struct jval *object, struct arena
     b->allowed = pdb_number(object, "status.disruptionsAllowed");
     b->healthy = pdb_number(object, "status.currentHealthy");
     b->desired = pdb_number(object, "status.desiredHealthy");
+    b->expected = pdb_number(object, "status.expectedPods");
     b->status_current = pdb_number(object, "status.observedGeneration") >=
                         pdb_number(object, "metadata.generation");
     b->unhealthy_may_go =

@@ -13,6 +13,7 @@ struct pdb {
     int64_t allowed;          /* status.disruptionsAllowed */
     int64_t healthy;
     int64_t desired;
+    int64_t expected;            /* status.expectedPods: how many pods it is about */
     bool status_current;         /* the status is that of the present spec */
     bool unhealthy_may_go;       /* unhealthyPodEvictionPolicy: AlwaysAllow */
     const struct str *disrupted; /* names in status.disruptedPods: what the server let go lately */

@@ -110,7 +110,9 @@ TEST(drain_waits_without_timers_until_a_replica_is_back)
     CHECK_STR(status.pod, name);
     CHECK_STR(status.namespace, "default");
     CHECK_STR(status.pdb, "web");
-    CHECK_STR(status.reason, "budget web allows no disruption: 2 of 2 wanted pods are healthy");
+    CHECK_STR(status.reason,
+              "budget web allows no disruption: 2 of 2 wanted pods are healthy; it can never allow "
+              "one, because it wants all 2: more replicas would help, or a budget that spares one");
     CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Pod", NULL), 0);
     drain_fixture_run(&s, SECONDS(10));
     status = drain_fixture_status(d);
@@ -119,10 +121,13 @@ TEST(drain_waits_without_timers_until_a_replica_is_back)
     CHECK(status.since > 0 && status.since < loop_wall(virtual_loop_root(s.v)) - SECONDS(10));
     struct str note;
     CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Pod", &note), 1);
-    CHECK_STR(note, arena_printf(&s.memory,
-                                 "pod default/" STR_FMT " cannot be evicted: budget web allows no "
-                                 "disruption: 2 of 2 wanted pods are healthy",
-                                 STR_ARG(name)));
+    CHECK_STR(note,
+              arena_printf(&s.memory,
+                           "pod default/" STR_FMT " cannot be evicted: budget web allows no "
+                           "disruption: 2 of 2 wanted pods are healthy; it can never allow one, "
+                           "because it wants all 2: more replicas would help, or a budget that "
+                           "spares one",
+                           STR_ARG(name)));
     CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Node", NULL), 1);
     uint64_t sent = sim_api_sent(s.door);
     drain_fixture_run(&s, HOURS(1));
@@ -202,8 +207,10 @@ TEST(drain_deletes_by_force_what_a_budget_holds_for_too_long)
     drain_fixture_run(&s, SECONDS(10));
     struct str note;
     CHECK_EQ(drain_fixture_events(&s, "ForceDeleting", "Pod", &note), 2);
-    CHECK_STR(note, "Force deleting pod that could not be evicted during node drain: budget web "
-                    "allows no disruption: 2 of 2 wanted pods are healthy");
+    CHECK_STR(note,
+              "Force deleting pod that could not be evicted during node drain: budget web "
+              "allows no disruption: 2 of 2 wanted pods are healthy; it can never allow one, "
+              "because it wants all 2: more replicas would help, or a budget that spares one");
     drain_fixture_end(&s);
 }
 

@@ -271,7 +271,9 @@ TEST(pod_policy_changes_when_a_drain_is_forced_and_when_it_only_looks)
     CHECK_EQ(drain_waiting_pods(d, &out, waiters, 3), 4);
     CHECK_STR(waiters[0].pod, drain_fixture_pod(&s, "node-001"));
     CHECK_EQ(waiters[2].wait, DRAIN_WAIT_PDB);
-    CHECK_STR(waiters[2].reason, "budget web allows no disruption: 4 of 4 wanted pods are healthy");
+    CHECK_STR(waiters[2].reason,
+              "budget web allows no disruption: 4 of 4 wanted pods are healthy; it can never allow "
+              "one, because it wants all 4: more replicas would help, or a budget that spares one");
     CHECK_EQ(drain_fixture_status(d).wait, DRAIN_WAIT_PDB);
     drain_observe_only(d);
     drain_fixture_run(&s, SECONDS(5));

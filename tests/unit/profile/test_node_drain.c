@@ -297,3 +297,21 @@ TEST(node_drain_shows_a_cordon_without_owner)
     CHECK_EQ(fleet.entry_n, 2);
     CHECK_STR(fleet.entries[1].summary, "cordoned by profile p, which does not serve the node");
 }
+
+/* Each pod that the drain waits for is named. */
+TEST(node_drain_names_every_pod_that_is_blocked)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_block(&s);
+    story_run(&s, MINUTES(15));
+    struct node_report report;
+    CHECK(controller_explain(s.c, STR("node-001"), &s.memory, &report));
+    CHECK(str_starts(report.drain, STR("draining: 4 pods are left; ")));
+    CHECK(str_contains(report.drain, STR("default/agent: ")));
+    CHECK(str_contains(report.drain, STR("default/db: ")));
+    CHECK(str_contains(report.drain, STR("default/job: ")));
+    CHECK(str_contains(report.drain, STR("default/web: ")));
+    CHECK(str_contains(report.drain, STR("budget all allows no disruption")));
+}
