@@ -208,6 +208,29 @@ static void check_prometheus(struct check_service *s, const struct check_sender 
     }
 }
 
+/* I7: a node goes into maintenance on the version for which the Lease records its grant. */
+static void check_recorded(struct check_service *s, const struct check_sender *sender,
+                           const struct oracle_node *before, const struct oracle_node *after,
+                           struct str version)
+{
+    const struct check_service_granted *granted = map_find(&s->granted, before->name);
+    uint64_t number = 0;
+    for (uint32_t i = 0; i < after->entry_n; i++) {
+        struct oracle_profile old = entry_before(before, after->entries[i].profile, sender->wall);
+        if (after->entries[i].current != CONFIG_STATE_MAINTENANCE ||
+            old.current == CONFIG_STATE_MAINTENANCE || !s->elect || !s->limited) {
+            continue;
+        }
+        if (granted == NULL || !str_to_u64(version, &number) ||
+            granted->version != (int64_t)number) {
+            check_violation(s->basic,
+                            "I7: " STR_FMT " takes " STR_FMT " into maintenance at version " STR_FMT
+                            ", for which no grant is recorded",
+                            STR_ARG(sender->identity), STR_ARG(before->name), STR_ARG(version));
+        }
+    }
+}
+
 static void send_patch(struct check_service *s, const struct check_sender *sender,
                        const struct api_request *request)
 {
@@ -235,6 +258,7 @@ static void send_patch(struct check_service *s, const struct check_sender *sende
     node_data_read(&s->configs[sender->config], patch, &tmp, &after);
     check_clock_checks(s, sender, &before, &after);
     check_prometheus(s, sender, &before, &after);
+    check_recorded(s, sender, &before, &after, version);
 }
 
 /* The node may be drained: it is in maintenance by a profile that drains then, or on its way there
