@@ -4,6 +4,8 @@
 #include "base/duration.h"
 #include "drain/drain_internal.h"
 
+#define DRAIN_TEXT_PODS_MAX 10u /* named in one sentence */
+
 /* The names of all budgets that cover the pod. */
 static void explain_pdbs(const struct drain_pod_state *p, struct buf *out)
 {
@@ -233,6 +235,28 @@ void drain_event_blocked(struct drain *d)
     recorder_add(recorder, &event);
 }
 
+/* The pod that waits longest, and those that wait as well. */
+static struct str drain_name_pods(const struct drain *d, const struct drain_status *s,
+                                  struct str words, struct arena *out)
+{
+    struct drain_waiting_pod waiting[DRAIN_TEXT_PODS_MAX];
+    uint32_t n = drain_waiting_pods(d, out, waiting, DRAIN_TEXT_PODS_MAX);
+    uint32_t shown = 1;
+    words = arena_printf(out, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(words),
+                         STR_ARG(s->namespace), STR_ARG(s->pod), STR_ARG(s->reason));
+    for (uint32_t i = 0; i < n && i < DRAIN_TEXT_PODS_MAX; i++) {
+        const struct drain_waiting_pod *w = &waiting[i];
+        if (str_eq(w->pod, s->pod) && str_eq(w->namespace, s->namespace)) {
+            continue;
+        }
+        shown++;
+        words = arena_printf(out, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(words),
+                             STR_ARG(w->namespace), STR_ARG(w->pod), STR_ARG(w->reason));
+    }
+    return n > shown ? arena_printf(out, STR_FMT "; and %u more", STR_ARG(words), n - shown)
+                     : words;
+}
+
 struct str drain_text(const struct drain *d, struct arena *out)
 {
     struct drain_status s;
@@ -249,9 +273,5 @@ struct str drain_text(const struct drain *d, struct arena *out)
         words =
             arena_printf(out, STR_FMT ", %u of them on the way out", STR_ARG(words), s.terminating);
     }
-    if (s.blocked) {
-        words = arena_printf(out, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(words),
-                             STR_ARG(s.namespace), STR_ARG(s.pod), STR_ARG(s.reason));
-    }
-    return words;
+    return s.blocked ? drain_name_pods(d, &s, words, out) : words;
 }
