@@ -6,6 +6,7 @@
 #include "calendar/rrule.h"
 #include "calendar/zone.h"
 #include "drain/drain_rules.h"
+#include "format/cel.h"
 #include "format/check_expr.h"
 #include "format/gval.h"
 #include "format/template.h"
@@ -15,6 +16,7 @@
 #include "profile/ucfg.h"
 
 static const struct fuzz_limit limits[] = {
+    { .target = STR_INIT("cel"), .bytes = CEL_TEXT_MAX },
     { .target = STR_INIT("config"), .bytes = UCFG_BYTES_MAX },
     { .target = STR_INIT("cron"), .bytes = CRON_TEXT_MAX },
     { .target = STR_INIT("data"), .bytes = ANNOTATIONS_BYTES_MAX },
@@ -31,9 +33,15 @@ static const struct fuzz_limit limits[] = {
       .bytes = CONFIG_FILE_BYTES_MAX }, /* a foreign one is much smaller */
     { .target = STR_INIT("limit"), .bytes = OBJECT_BYTES_MAX },
     { .target = STR_INIT("machine"), .bytes = OBJECT_BYTES_MAX },
+    { .target = STR_INIT("maintenance_window"), .bytes = OBJECT_BYTES_MAX },
     { .target = STR_INIT("mergepatch"), .bytes = OBJECT_BYTES_MAX },
     { .target = STR_INIT("mrequest"), .bytes = OBJECT_BYTES_MAX },
+    { .target = STR_INIT("node_maintenance"), .bytes = OBJECT_BYTES_MAX },
+    { .target = STR_INIT("node_operation_template"), .bytes = OBJECT_BYTES_MAX },
+    { .target = STR_INIT("node_series"), .bytes = OBJECT_BYTES_MAX },
+    { .target = STR_INIT("node_state"), .bytes = OBJECT_BYTES_MAX },
     { .target = STR_INIT("promexpr"), .bytes = GVAL_BYTES_MAX },
+    { .target = STR_INIT("protobuf"), .bytes = REQUEST_BYTES_MAX },
     { .target = STR_INIT("quantity"),
       .bytes = REQUEST_BYTES_MAX }, /* of a container, in a request to the sandbox */
     { .target = STR_INIT("route"), .bytes = HTTP_HEADER_BYTES_MAX },
@@ -46,6 +54,7 @@ static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("stamp"), .bytes = ANNOTATIONS_BYTES_MAX },
     { .target = STR_INIT("strategic"), .bytes = REQUEST_BYTES_MAX },
     { .target = STR_INIT("template"), .bytes = TEMPLATE_TEXT_MAX },
+    { .target = STR_INIT("template_expand"), .bytes = OBJECT_BYTES_MAX },
     { .target = STR_INIT("yaml"), .bytes = CONFIG_FILE_BYTES_MAX },
     { .target = STR_INIT("zone"), .bytes = ZONE_BYTES_MAX },
 };
