@@ -1,6 +1,9 @@
 #include "profile/unknown_keys.h"
 
+#include <string.h>
+
 #include "base/closest.h"
+#include "base/map.h"
 
 #define SHOWN_MAX 64u /* bytes of a key */
 
@@ -60,25 +63,32 @@ void unknown_keys_warn_plugin(const struct ucfg_value *config, const struct plug
     }
 }
 
-/* "${name" stands somewhere in the file. */
-static bool is_variable(const struct ucfg *u, struct str name)
+/* The names that "${name", "${name.key" or "${name:default" ask for anywhere in the file. */
+static void find_variables(const struct ucfg *u, struct map *ret)
 {
     struct str rest = u->text;
     struct str head;
     while (str_cut(rest, STR("${"), &head, &rest)) {
-        if (str_starts(rest, name)) {
-            return true;
+        size_t n = 0;
+        while (n < rest.n && n < SHOWN_MAX && strchr("}.:?+ \n", rest.p[n]) == NULL) {
+            n++;
+        }
+        if (map_find(ret, str_sub(rest, 0, n)) == NULL) {
+            (void)map_put(ret, str_sub(rest, 0, n), ret); /* any value: it is a set */
         }
     }
-    return false;
 }
 
 void unknown_keys_warn_root(const struct ucfg *u, const char *names, struct problems *problems)
 {
+    CLEANUP(map_done)
+    struct map variables = { 0 };
+    find_variables(u, &variables);
     for (uint32_t i = 0; i < u->root->member_n; i++) {
         const struct ucfg_value_member *member = &u->root->members[i];
         struct closest near = closest_to(member->name);
-        if (!is_known(str_from(names), member->name, &near) && !is_variable(u, member->name)) {
+        if (!is_known(str_from(names), member->name, &near) &&
+            map_find(&variables, member->name) == NULL) {
             warn(member, near.best, "the file", problems);
         }
     }

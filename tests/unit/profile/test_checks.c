@@ -253,7 +253,8 @@ static const struct load_case load_cases[] = {
       "key 'weekdays': found it empty, want weekdays such as [mon, fri]" },
     { "timeWindow: 18:00-17:30 -> error",
       "{type: timeWindow, config: {start: '18:00', end: '17:30', weekdays: [mon]}}",
-      "key 'end': found a window from 18:00 to 17:30, want the end after the start" },
+      "key 'end': found a window from 18:00 to 17:30, want the end after the start, or "
+      "'overnight: true'" },
     { "weekday names: abcde rejected",
       "{type: timeWindow, config: {start: '18:00', end: '19:30', weekdays: [abcde]}}",
       "key 'weekdays': 'abcde' is not a known weekday: want 'mon' … 'sun' or a full name" },

@@ -249,7 +249,9 @@ TEST(limit_reservation_pauses_drains_with_its_limit)
            "{\"spec\":{\"paused\":true}}");
     story_run(&s, SECONDS(5));
     CHECK(controller_explain(s.c, STR("n0"), &s.memory, &report));
-    CHECK_STR(report.drain, "draining: 1 pod is left; pods stay while limit node is paused");
+    CHECK_STR(
+        report.drain,
+        "draining: 1 pod is left, 1 of them on the way out; pods stay while limit node is paused");
     change(&s, "DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web", "");
     story_run(&s, MINUTES(5));
     CHECK(apiserver_find(s.server, STR(""), STR("pods"), STR("default"), STR("web")) != NULL);

@@ -294,8 +294,14 @@ TEST(node_drain_shows_a_cordon_without_owner)
     CHECK_STR(report.orphan, "p");
     struct fleet_report fleet = { 0 };
     fleet_report_add(&fleet, &report, &s.memory);
-    CHECK_EQ(fleet.entry_n, 2);
-    CHECK_STR(fleet.entries[1].summary, "cordoned by profile p, which does not serve the node");
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < fleet.entry_n; i++) {
+        shown += str_eq(fleet.entries[i].summary,
+                        STR("cordoned by profile p, which does not serve the node"))
+                     ? 1
+                     : 0;
+    }
+    CHECK_EQ(shown, 1);
 }
 
 /* Each pod that the drain waits for is named. */
