@@ -58,11 +58,8 @@ bool core_ready(const struct core *c, struct str *ret_why)
     if (!core_parts_ready(c, ret_why)) {
         return false;
     }
-    if (c->denied.n > 0) {
-        *ret_why = c->denied;
-        return false;
-    }
     if (c->nodes_known && !c->nodes.failing) {
+        *ret_why = c->denied;
         return true;
     }
     *ret_why =

@@ -140,8 +140,10 @@ bool core_may_act(const struct core *c);
 bool core_leads(const struct core *c);
 /* Who leads, as far as it knows: the Lease's holder, or itself where election is off. */
 struct str core_leader(const struct core *c);
-/* Ready for probes: every part is, the Nodes are known, and their watch does not fail. Otherwise
- * `*ret_why` says what is missing, and lives until the loop runs. */
+/* Ready for probes: every part is, the Nodes are known, and their watch does not fail. `*ret_why`
+ * says what is missing, or what there is to say although it is ready: a right without which
+ * requests and limits are not served keeps no profile from its work. It lives until the loop runs.
+ */
 bool core_ready(const struct core *c, struct str *ret_why);
 
 /* Why no requests are sent now: who said so, since when and until when. Empty = they are sent. */

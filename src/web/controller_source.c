@@ -20,9 +20,9 @@ static bool controller_source_ready(void *ctx, struct str *ret_why)
     arena_reset(&s->pause);
     struct str pause = core_pause_text(core, &s->pause);
     if (pause.n > 0) {
-        *ret_why = ready ? pause
-                         : arena_printf(&s->pause, STR_FMT "; " STR_FMT, STR_ARG(*ret_why),
-                                        STR_ARG(pause));
+        *ret_why = ret_why->n == 0 ? pause
+                                   : arena_printf(&s->pause, STR_FMT "; " STR_FMT,
+                                                  STR_ARG(*ret_why), STR_ARG(pause));
     }
     return ready;
 }
@@ -59,6 +59,7 @@ static void controller_source_status(void *ctx, struct web_status *ret)
         status.leading = core_leads(controller_core(s->controller));
         status.leader = core_leader(controller_core(s->controller));
         status.pause = core_pause_text(controller_core(s->controller), &s->pause);
+        status.denied = controller_core(s->controller)->denied;
         controller_source_config_status(s, &status);
     }
     *ret = status;

@@ -65,9 +65,10 @@ struct web_status {
     struct str leader;   /* who leads, as far as this replica knows; empty = nobody or unknown */
     bool leading;        /* this replica does */
     bool ready;
-    struct str why;   /* not ready because of this */
-    struct str pause; /* why no requests are sent now; empty = they are sent */
-    uint64_t writes;  /* patches sent since the start */
+    struct str why;    /* not ready because of this */
+    struct str pause;  /* why no requests are sent now; empty = they are sent */
+    struct str denied; /* a right that is missing, and what is not done without it; mostly empty */
+    uint64_t writes;   /* patches sent since the start */
     struct str config_file;
     struct str config_error;    /* why the file is not in force; empty = it is */
     struct str config_warnings; /* about the one in force, one a line; empty = none */

@@ -146,6 +146,7 @@ TEST(fleet_report_says_what_is_wrong_with_the_controller)
     struct buf out = { 0 };
     struct fleet_report s = { .why = STR("nodes are not known yet"),
                               .pause = STR("no requests until noon"),
+                              .denied = STR("it may not watch limits"),
                               .config_file = STR("a.yaml"),
                               .config_error = STR("a.yaml:3:1: found a tab") };
     fleet_report_print_text(&s, NODE_REPORT_TEXT, &out);
@@ -153,6 +154,7 @@ TEST(fleet_report_says_what_is_wrong_with_the_controller)
                              "leader   nobody leads\n"
                              "unready  nodes are not known yet\n"
                              "paused   no requests until noon\n"
+                             "rights   it may not watch limits\n"
                              "config   none is in force: profiles do nothing\n"
                              "         a.yaml:3:1: found a tab\n");
     s.config_loaded = SECONDS(1767323045);
