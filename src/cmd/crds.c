@@ -11,6 +11,7 @@
 struct crds_flags {
     struct str output;
     bool policies;
+    bool operations;
 };
 
 static const struct option crds_options[] = {
@@ -18,6 +19,8 @@ static const struct option crds_options[] = {
       "as YAML documents with their comments, or as one List in JSON", .also = "output" },
     { "policies", OPTION_BOOL, OPTION(struct crds_flags, policies), NULL, NULL, NULL,
       "instead: the admission policy by which only its creator changes a request" },
+    { "operations", OPTION_BOOL, OPTION(struct crds_flags, operations), NULL, NULL, NULL,
+      "instead: the CRDs of node operations, for a look; no controller acts on them yet" },
 };
 
 static void crds_print_yaml(const struct asset *objects, size_t n, struct buf *out)
@@ -51,8 +54,18 @@ static int crds_run(const struct command_call *call)
     const struct crds_flags *flags = call->config;
     CLEANUP(buf_done)
     struct buf out = { .max = CRDS_OUTPUT_MAX };
-    const struct asset *objects = flags->policies ? policies : crds;
-    size_t n = flags->policies ? policies_count : crds_count;
+    if (flags->policies && flags->operations) {
+        struct err err = { 0 };
+        (void)err_set(&err, ERR_INVALID, "want --policies or --operations, not both");
+        (void)command_fail(call, &err);
+        return COMMAND_USAGE;
+    }
+    const struct asset *objects = flags->policies     ? policies
+                                  : flags->operations ? operation_crds
+                                                      : crds;
+    size_t n = flags->policies     ? policies_count
+               : flags->operations ? operation_crds_count
+                                   : crds_count;
     if (str_eq(flags->output, STR("json"))) {
         crds_print_json(objects, n, &out);
     } else {
@@ -64,10 +77,9 @@ static int crds_run(const struct command_call *call)
 
 const struct command command_crds = {
     .name = "crds",
-    .summary = "print the CRDs of requests, limits and operations",
-    .text = "Prints the definitions of MaintenanceRequest, MaintenanceLimit, MaintenanceSelector, "
-            "NodeMaintenance, NodeOperationTemplate, MaintenanceWindow, NodeSeries and "
-            "NodeState, for kubectl:\n\n"
+    .summary = "print the CRDs of requests and limits",
+    .text = "Prints the definitions of MaintenanceRequest, MaintenanceLimit and "
+            "MaintenanceSelector, for kubectl:\n\n"
             "  drydock crds | kubectl apply -f -\n\n"
             "'drydock controller --install-crds' applies the same by itself. With --policies it "
             "prints the ValidatingAdmissionPolicy by which only its creator and the controller "

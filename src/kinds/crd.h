@@ -9,8 +9,11 @@
 #include "base/asset.h"
 #include "format/json.h"
 
-extern const struct asset crds[];
+extern const struct asset crds[]; /* of requests and limits */
 extern const size_t crds_count;
+/* Of operations. Apart, and not installed by the controller, as long as it does not act on them. */
+extern const struct asset operation_crds[];
+extern const size_t operation_crds_count;
 
 /* The admission policy that says who may change requests, and its binding (src/kinds/policies/). */
 extern const struct asset policies[];

@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 
+import yaml
+
 from process import drydock
 from wait import wait_for
 
@@ -14,16 +16,16 @@ KINDS = {"maintenancelimits": "MaintenanceLimit", "maintenancerequests": "Mainte
 CLIENT_LABEL = "maintenancerequests.repairman.k8s.io/clientname"
 
 
-def install(backend, folder):
+def install(backend, folder, *flags):
     """The CRDs, by kubectl from what the program prints; found again by whoever comes second."""
-    text = subprocess.run([drydock(), "crds"], check=True, text=True, capture_output=True,
+    text = subprocess.run([drydock(), "crds", *flags], check=True, text=True, capture_output=True,
                           timeout=60).stdout
     result = subprocess.run(
         backend.kubectl_command("apply", "-f", "-"), input=text, text=True, cwd=folder,
         capture_output=True, timeout=120, check=False, env=backend.kubectl_env())
     assert result.returncode == 0, result.stderr
-    wait_for(lambda: all(backend.access.request("GET", path(p))[0] == 200 for p in KINDS),
-             "the kinds are served")
+    installed = ["/apis/{group}/{versions[0][name]}/{names[plural]}".format(**crd["spec"]) for crd in yaml.safe_load_all(text)]
+    wait_for(lambda: all(backend.access.request("GET", where)[0] == 200 for where in installed), "the kinds are served")
     # Debian's kubectl (1.20) does not look again for short names that its cache does not have.
     shutil.rmtree(os.path.join(backend.kubectl_env()["HOME"], ".kube", "cache"), ignore_errors=True)
 

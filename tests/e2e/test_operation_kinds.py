@@ -22,7 +22,7 @@ TARGET = {"kind": "Node", "name": "a", "uid": "u"}
 
 @pytest.fixture(scope="module", name="installed")
 def fixture_installed(backend, tmp_path_factory):
-    install(backend, tmp_path_factory.mktemp("crds"))
+    install(backend, tmp_path_factory.mktemp("crds"), "--operations")
 
 
 @pytest.fixture(name="create")
@@ -171,7 +171,7 @@ def test_two_managers_own_an_operation_each(kubectl, create, unique):
 
 
 def printed():
-    text = subprocess.run([drydock(), "crds"], check=True, text=True, capture_output=True, timeout=60).stdout
+    text = subprocess.run([drydock(), "crds", "--operations"], check=True, text=True, capture_output=True, timeout=60).stdout
     found = {d["spec"]["names"]["plural"]: d for d in yaml.safe_load_all(text) if d["spec"]["group"] == GROUP}
     assert list(found) == list(KINDS)
     return {plural: crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for plural, crd in found.items()}
