@@ -65,13 +65,14 @@
 #define KEY_LOG_DETAILS STR("cloud.sap/maintenance-log-details") /* label; "true" */
 #define KEY_FENCE STR(KEYS_OWN "fence") /* annotation: shuts out the patch of an earlier leader */
 
-/* Annotation; set by people (`drydock abort`), any value: every profile of the node is given up. The
- * controller removes it when that is done. */
+/* Annotation; set by people (`drydock abort`), any value: every profile of the node is given up.
+ * The controller removes it when that is done. */
 #define KEY_ABORT STR(KEYS_OWN "abort")
 
 /* Annotations that say for whom the node was cordoned, so that nobody else's cordon is lifted. */
 #define KEY_PROFILE_CORDON STR(KEYS_OWN "cordoned-by")         /* for a profile */
 #define KEY_REQUEST_CORDON STR("repairman.k8s.io/cordoned-by") /* for a MaintenanceRequest */
+#define KEY_VISIT_CORDON STR(KEYS_OWN "visit-cordon") /* for a visit of operations: its id */
 
 /* Labels by which the bridge asks and the maintenance engine of the workload cluster answers. */
 #define KEY_MACHINE_DELETED STR(KEYS_LEGACY "machine-deleted")
