@@ -36,8 +36,9 @@ struct str bridge_leader(const struct bridge *b)
     return b->config.elect ? lease_holder(&b->lease) : b->config.identity;
 }
 
-bool bridge_ready(const struct bridge *b, struct str *ret_why)
+bool bridge_ready(struct bridge *b, struct str *ret_why)
 {
+    *ret_why = STR_NONE;
     if (b->capi.version.n == 0) {
         *ret_why = str_from(b->capi.trouble.msg);
         return false;
@@ -51,7 +52,12 @@ bool bridge_ready(const struct bridge *b, struct str *ret_why)
             return false;
         }
     }
-    return drain_rule_watch_ready(b, ret_why);
+    if (!drain_rule_watch_ready(b, ret_why)) {
+        return false;
+    }
+    arena_reset(&b->pause_text);
+    *ret_why = client_pause_text(&b->client, b->config.server, &b->pause_text);
+    return true;
 }
 
 /* ── informers ─────────────────────────────────────────────────────────────────────────────── */
@@ -241,6 +247,7 @@ static void bridge_copy_texts(struct bridge *b)
         arena_str(&b->memory, c->lease_namespace.n > 0 ? c->lease_namespace : STR("default"));
     c->namespace = arena_str(&b->memory, c->namespace);
     c->watch_filter = arena_str(&b->memory, c->watch_filter);
+    c->server = arena_str(&b->memory, c->server);
 }
 
 static void bridge_on_collect(void *ctx);
@@ -270,6 +277,7 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
     loop_timer_init(&b->turn, loop, bridge_turn, b);
     struct str lease = bridge_lease_name(b);
     bridge_metrics_init(&b->series, metrics, config->cluster_metrics, lease);
+    client_metrics_init(&b->client_series, metrics, b->config.server);
     if (metrics != NULL) {
         metrics_on_collect(metrics, bridge_on_collect, b);
     }
@@ -325,6 +333,7 @@ void bridge_free(struct bridge *b)
     buf_done(&b->body);
     buf_done(&b->key);
     buf_done(&b->query);
+    arena_done(&b->pause_text);
     arena_done(&b->tmp);
     arena_done(&b->memory);
     alloc_free(b);
@@ -342,6 +351,7 @@ static void bridge_on_collect(void *ctx)
     struct bridge *b = ctx;
     uint32_t phases[BRIDGE_METRICS_PHASES] = { 0 };
     bridge_metrics_begin(&b->series);
+    client_metrics_collect(&b->client_series, &b->client);
     bridge_metrics_leading(&b->series, bridge_leading(b));
     bridge_each_link(b, bridge_on_collect_link, &b->series);
     MAP_EACH (&b->machines.store.items, entry) {

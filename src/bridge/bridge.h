@@ -31,6 +31,7 @@ struct bridge_config {
     struct str lease_namespace; /* empty = "default" */
     struct str namespace;       /* --namespace: only objects of this one; empty = all */
     struct str watch_filter;    /* --watch-filter: only Machines with this label; empty = all */
+    struct str server;          /* the API server's host and port, for metrics; may be empty */
     uint32_t shard;             /* 0 … shards-1 */
     uint32_t shards;            /* 0 or 1 = it has all Clusters */
     bool elect;                 /* false: it acts from the start and there is no Lease */
@@ -58,8 +59,9 @@ void bridge_free(struct bridge *b); /* like a crash; accepts NULL */
 bool bridge_leading(const struct bridge *b); /* may act at this instant */
 struct str bridge_leader(const struct bridge *b);
 /* Machines and Clusters are known and their watches do not fail, nor does that of
- * MachineDrainRules; otherwise `*ret_why` says what is missing, and lives until the loop runs. */
-bool bridge_ready(const struct bridge *b, struct str *ret_why);
+ * MachineDrainRules. `*ret_why` says what is missing, or why no requests are sent now although it
+ * is ready; it lives until the next call. */
+bool bridge_ready(struct bridge *b, struct str *ret_why);
 
 /* All that there is to say about one Machine. Texts live in `out`, or until the loop runs. */
 struct bridge_machine_view {

@@ -33,6 +33,7 @@
 #include "kube/informer.h"
 #include "bridge/bridge_metrics.h"
 #include "drain/drain_rules.h"
+#include "kube/client_metrics.h"
 #include "kube/lease.h"
 #include "kube/recorder.h"
 #include "kube/writer.h"
@@ -173,6 +174,8 @@ struct bridge {
     struct recorder recorder;
     struct lease lease;
     struct bridge_metrics series;
+    struct client_metrics client_series;
+    struct arena pause_text; /* of bridge_ready */
     struct metrics *metrics; /* may be NULL */
     struct capi_version capi;
     struct informer machines;

@@ -227,6 +227,7 @@ static int bridge_app_start(struct bridge_app *app, struct err *err)
                                   .skew = flags->skew_tolerance },
                        .power = { .any_machine = !flags->metal3_require_enabled,
                                   .require_drained = flags->metal3_require_drained },
+                       .server = daemon_server_host(p->access.server),
                        .dialer = app->dialer,
                        .on_leading = bridge_app_on_leading,
                        .on_stopped = bridge_app_on_stopped,

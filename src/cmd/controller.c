@@ -92,18 +92,6 @@ struct controller_app {
     uint64_t scrapes; /* how many there had been when SIGTERM came */
 };
 
-/* "https://10.0.0.1:6443/path" → "10.0.0.1:6443" */
-static struct str controller_app_server_host(struct str server)
-{
-    struct str host;
-    struct str rest;
-    if (!str_cut(server, STR("://"), &rest, &host)) {
-        host = server;
-    }
-    (void)str_cut(host, STR("/"), &host, &rest); /* without a path it is the host already */
-    return host;
-}
-
 /* ── the end ───────────────────────────────────────────────────────────────────────────────── */
 
 /* The Lease has been released; the process only stays until Prometheus has read the last values. */
@@ -287,7 +275,7 @@ static int controller_app_open_core(struct controller_app *app, struct err *err)
         .metrics = &p->metrics,
         .identity = p->identity,
         .lease_namespace = p->namespace,
-        .server = controller_app_server_host(p->access.server),
+        .server = daemon_server_host(p->access.server),
         .elect = flags->elect,
         .use_limits = true,
         .limits = { .namespace = STR("default"),

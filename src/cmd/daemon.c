@@ -377,3 +377,14 @@ void daemon_done(struct daemon *p)
     }
     host_loop_free(p->loop);
 }
+
+struct str daemon_server_host(struct str server)
+{
+    struct str host;
+    struct str rest;
+    if (!str_cut(server, STR("://"), &rest, &host)) {
+        host = server;
+    }
+    (void)str_cut(host, STR("/"), &host, &rest); /* without a path it is the host already */
+    return host;
+}

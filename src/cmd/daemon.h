@@ -130,3 +130,6 @@ void daemon_hide_memory(void);
 /* What --zap-log-level and --zap-devel say. */
 NODISCARD
 int daemon_log_level(const struct daemon_flags *flags, enum log_level *ret, struct err *err);
+
+/* "10.0.0.1:6443" of "https://10.0.0.1:6443/path": the label `host` of metrics. */
+struct str daemon_server_host(struct str server);

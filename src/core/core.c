@@ -246,9 +246,7 @@ static void core_on_reply(void *ctx, enum api_verb verb, int status)
 static void core_collect(void *ctx)
 {
     struct core *c = ctx;
-    struct client_pause pause;
-    bool paused = client_pause(&c->client, &pause);
-    core_metrics_pause(&c->metrics, paused ? &pause : NULL);
+    client_metrics_collect(&c->metrics.client, &c->client);
     metric_set(c->metrics.lists, (double)c->nodes.reflector.lists);
     core_metrics_drains(&c->metrics, c->drains);
 }

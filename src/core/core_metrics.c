@@ -1,43 +1,11 @@
 #include "core/core_metrics.h"
 
 #include "drain/drain.h"
-#include "kube/client.h"
 
 static const char *const verb_names[] = {
     [API_GET] = "GET",     [API_POST] = "POST",     [API_PUT] = "PUT",
     [API_PATCH] = "PATCH", [API_DELETE] = "DELETE",
 };
-
-/* See retry.c; 0 = no answer. */
-static const int pause_statuses[CORE_METRICS_PAUSES] = { 0, 429, 502, 503 };
-
-static void core_metrics_init_pauses(struct core_metrics *m, struct metrics *registry)
-{
-    static const struct metric_spec since = {
-        .name = "drydock_api_pause_since_timestamp_seconds",
-        .help = "Since when no requests are sent, by the answer that said so; 0 = they are sent.",
-        .kind = METRIC_GAUGE,
-        .labels = { "code", "host" },
-    };
-    static const struct metric_spec until = {
-        .name = "drydock_api_pause_until_timestamp_seconds",
-        .help = "Until when no requests are sent, by the answer that said so; 0 = they are sent.",
-        .kind = METRIC_GAUGE,
-        .labels = { "code", "host" },
-    };
-    struct metric *begin = metrics_family(registry, &since);
-    struct metric *end = metrics_family(registry, &until);
-    for (uint32_t i = 0; i < CORE_METRICS_PAUSES; i++) {
-        char code[16];
-        int n = snprintf(code, sizeof(code), "%d", pause_statuses[i]);
-        const struct str values[] = {
-            pause_statuses[i] == 0 ? STR("<error>") : (struct str){ .p = code, .n = (size_t)n },
-            m->server,
-        };
-        m->pause_since[i] = metric_series(begin, values);
-        m->pause_until[i] = metric_series(end, values);
-    }
-}
 
 void core_metrics_init(struct core_metrics *m, struct metrics *registry, struct str server,
                        struct str lease_name)
@@ -68,7 +36,7 @@ void core_metrics_init(struct core_metrics *m, struct metrics *registry, struct 
     };
     *m = (struct core_metrics){ .registry = registry, .server = server };
     m->requests = metrics_family(registry, &requests);
-    core_metrics_init_pauses(m, registry);
+    client_metrics_init(&m->client, registry, server);
     m->leading = metric_series(metrics_family(registry, &leading), &lease_name);
     m->bad_input = metrics_series(registry, METRIC_COUNTER, "drydock_bad_input_total",
                                   "Answers of the API server that could not be read.");
@@ -94,15 +62,6 @@ void core_metrics_request(struct core_metrics *m, enum api_verb verb, int status
         m->server,
     };
     metric_add(metric_series(m->requests, values), 1);
-}
-
-void core_metrics_pause(struct core_metrics *m, const struct client_pause *pause)
-{
-    for (uint32_t i = 0; i < CORE_METRICS_PAUSES; i++) {
-        bool now = pause != NULL && pause->status == pause_statuses[i];
-        metric_set(m->pause_since[i], now ? (double)pause->since / (double)SECONDS(1) : 0);
-        metric_set(m->pause_until[i], now ? (double)pause->until / (double)SECONDS(1) : 0);
-    }
 }
 
 void core_metrics_drains(struct core_metrics *m, const struct drains *drains)

@@ -5,12 +5,9 @@
 #pragma once
 
 #include "base/metric.h"
-#include "port/api.h"
-
-#define CORE_METRICS_PAUSES 4 /* answers after which nothing is sent for a while */
+#include "kube/client_metrics.h"
 
 struct drains;
-struct client_pause; /* kube/client.h */
 
 struct core_metrics {
     struct metrics *registry; /* borrowed; NULL = nothing is counted */
@@ -19,8 +16,7 @@ struct core_metrics {
     struct metric_series *leading;
     struct metric_series *bad_input;
     struct metric_series *lists;
-    struct metric_series *pause_since[CORE_METRICS_PAUSES];
-    struct metric_series *pause_until[CORE_METRICS_PAUSES];
+    struct client_metrics client;
     struct metric_series *drains[2];    /* active, blocked */
     struct metric_series *evictions[3]; /* accepted, refused, forced */
 };
@@ -28,6 +24,4 @@ struct core_metrics {
 void core_metrics_init(struct core_metrics *m, struct metrics *registry, struct str server,
                        struct str lease_name);
 void core_metrics_request(struct core_metrics *m, enum api_verb verb, int status);
-/* NULL: there is none. */
-void core_metrics_pause(struct core_metrics *m, const struct client_pause *pause);
 void core_metrics_drains(struct core_metrics *m, const struct drains *drains);

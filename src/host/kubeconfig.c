@@ -311,7 +311,7 @@ static struct str url_host(struct str url)
         rest = url;
     }
     size_t end = 0;
-    while (end < rest.n && memchr("/?#\\", rest.p[end], 4) == NULL) {
+    while (end < rest.n && str_find_char(STR("/?#\\"), rest.p[end]) == SIZE_MAX) {
         end++;
     }
     rest = str_sub(rest, 0, end);

@@ -65,7 +65,7 @@ static void env_add_own(const struct run_job_spec *spec, struct json_writer *w)
     env_add(w, STR("SYSTEM_UPGRADE_PLAN_LATEST_HASH"), spec->revision);
     env_add(w, STR("SYSTEM_UPGRADE_PLAN_LATEST_VERSION"), spec->version);
     for (uint32_t i = 0; i < spec->parameter_n; i++) {
-        env_add(w, spec->parameters[2 * i], spec->parameters[2 * i + 1]);
+        env_add(w, spec->parameters[i].name, spec->parameters[i].value);
     }
 }
 

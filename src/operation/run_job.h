@@ -15,6 +15,11 @@
 
 #define RUN_JOB_NAME_MAX 63u
 
+struct run_job_parameter {
+    struct str name; /* "DD_…" */
+    struct str value;
+};
+
 struct run_job_spec {
     struct str namespace; /* of all Jobs */
     struct str machine;
@@ -28,9 +33,8 @@ struct run_job_spec {
     struct str version; /* DD_VERSION; may be empty */
     /* The JobPayload after expansion, as JSON: `script`, or `image` with its fields. */
     const struct jval *payload;
-    /* "NAME", value: template parameters as DD_…; may be none. */
-    const struct str *parameters;
-    uint32_t parameter_n;      /* pairs */
+    const struct run_job_parameter *parameters; /* of a template, as variables; may be none */
+    uint32_t parameter_n;
     struct str runner_image;   /* has drydock run-on-host */
     struct str priority_class; /* may be empty */
 };

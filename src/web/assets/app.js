@@ -107,8 +107,8 @@ function drawBanner() {
   const { status } = page;
   const wrong = status.config && status.config.error;
   const odd = status.config && status.config.warnings;
-  const inForce = wrong && status.config.loaded ? "the last good one stays in force" : "none is in force, profiles do nothing";
-  const text = wrong ? `The configuration was not taken over; ${inForce}. ${status.config.error}`
+  const used = wrong && status.config.loaded ? "the last good one stays in force" : "none is in force, profiles do nothing";
+  const text = wrong ? `The configuration was not taken over; ${used}. ${status.config.error}`
     : odd ? `The configuration may not mean what it was meant to. ${status.config.warnings}`
     : page.loaded && !status.ready ? `Not ready: ${status.why || "no reason is known"}` : "";
   if ($("banner").textContent !== text) $("banner").textContent = text;

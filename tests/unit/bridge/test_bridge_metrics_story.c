@@ -1,5 +1,6 @@
 /* What the numbers say of a bridge, of one that does not act, and of one of many. */
 #include "base/metric.h"
+#include "bridge/bridge_internal.h"
 #include "kinds/keys.h"
 #include "tests/check.h"
 #include "tests/lib/bridge_fixture.h"
@@ -52,6 +53,24 @@ TEST(bridge_that_needs_no_lease_counts_as_leading)
     begin(&b, NULL);
     CHECK(bridge_leading(b.s.bridge));
     CHECK_EQ(series(&b, "leader_election_master_status", BRIDGE_LEASE_NAME.p)->value, 1);
+    end(&b);
+}
+
+TEST(bridge_says_why_it_sends_nothing_for_a_while)
+{
+    static const struct str paused[] = { STR_INIT("429"), STR_INIT("api:6443") };
+    struct fixture b;
+    struct str why;
+    begin(&b, &(struct bridge_config){ .server = STR("api:6443") });
+    CHECK(bridge_ready(b.s.bridge, &why));
+    CHECK_STR(why, "");
+    (void)client_note(&b.s.bridge->client, API_GET,
+                      &(struct api_reply){ .status = 429, .retry_after = SECONDS(20) });
+    CHECK(bridge_ready(b.s.bridge, &why));
+    CHECK(str_contains(why, STR("answered 429")));
+    metrics_collect(&b.m);
+    struct metric *until = metrics_find(&b.m, STR("drydock_api_pause_until_timestamp_seconds"));
+    CHECK(until != NULL && metric_series(until, paused)->value > 0);
     end(&b);
 }
 

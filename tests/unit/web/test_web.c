@@ -202,7 +202,8 @@ TEST(web_status_sums_the_fleet_up)
     CHECK_STR(buf_str(&x.body),
               "{\"version\":\"" DRYDOCK_VERSION "\",\"title\":\"\",\"leader\":\"me_1\",\"why\":"
               "\"\",\"config\":{\"file\":\"m.yaml\",\"error\":\"m.yaml:1:1: no\"},\"now\":"
-              "\"2023-11-14T22:13:20Z\",\"nodes\":2,\"draining\":0,\"blocked\":0,\"states\":{\"operational\":1,"
+              "\"2023-11-14T22:13:20Z\",\"nodes\":2,\"draining\":0,\"blocked\":0,\"states\":{"
+              "\"operational\":1,"
               "\"maintenance-required\":0,\"in-maintenance\":1},\"profiles\":[{\"name\":\"os\","
               "\"operational\":1,\"maintenance-required\":0,\"in-maintenance\":1},{\"name\":"
               "\"other\",\"operational\":0,\"maintenance-required\":0,\"in-maintenance\":0}],"
