@@ -1,9 +1,13 @@
+#include "base/limits.h"
 #include "cmd/commands.h"
 #include "cmd/check_output.h"
 #include "host/file.h"
 #include "tests/check.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* What check says of a text, as if it stood in f.yaml. */
 static struct str check_output_text(const char *yaml, struct arena *a)
@@ -117,11 +121,20 @@ TEST(check_keeps_control_characters_from_the_terminal)
 static const struct command *const items[] = { &command_check, NULL };
 static const struct command_list list = { .items = items };
 
+/* Without what it prints: stdout is the test's own protocol. */
 static int run(const char *a, const char *b)
 {
     char *argv[] = { (char *)(uintptr_t) "drydock", (char *)(uintptr_t) "check",
                      (char *)(uintptr_t)a, (char *)(uintptr_t)b, NULL };
-    return command_main(&list, argv);
+    (void)fflush(stdout);
+    int out = dup(STDOUT_FILENO);
+    int null = open("/dev/null", O_WRONLY);
+    CHECK(out >= 0 && null >= 0 && dup2(null, STDOUT_FILENO) >= 0);
+    int code = command_main(&list, argv);
+    (void)fflush(stdout);
+    CHECK(dup2(out, STDOUT_FILENO) >= 0);
+    CHECK_EQ(close(null) + close(out), 0);
+    return code;
 }
 
 static struct str data_path(struct arena *a, const char *name)
@@ -141,6 +154,28 @@ TEST(check_exits_with_0_1_and_2)
     CHECK_EQ(run(broken.p, example.p), 1);
     CHECK_EQ(run("/nonexistent/maintenance.yaml", NULL), 1);
     CHECK_EQ(run(NULL, NULL), 2);
+}
+
+TEST(check_page_names_the_limits_of_a_file)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    struct str page;
+    CHECK_EQ(file_read(data_path(&a, "../../docs/check.md"), 65536, &a, &page, &err), 0);
+    const struct str wanted[] = {
+        arena_printf(&a, "%zu MiB in all", UCFG_BYTES_MAX / 1024 / 1024),
+        arena_printf(&a, "%zu KiB in one value", UCFG_TEXT_MAX / 1024),
+        arena_printf(&a, "%u instances of each kind", CONFIG_INSTANCES_MAX),
+        arena_printf(&a, "%u profiles", CONFIG_PROFILES_MAX),
+        arena_printf(&a, "%u levels of nesting", YAML_DEPTH_MAX),
+        arena_printf(&a, "%u values", YAML_VALUES_MAX),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        check_case((int64_t)i);
+        CHECK(str_contains(page, wanted[i]));
+    }
+    check_case(-1);
 }
 
 /* The page in docs/ shows what is really printed. */
