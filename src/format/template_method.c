@@ -1,4 +1,5 @@
-/* The methods of times, durations, quantities and resource lists; declared in template_func.h. */
+/* The methods of nodes, times, durations, quantities and resource lists; declared in
+ * template_func.h. */
 #include "format/goprintf.h"
 #include "format/gotime.h"
 #include "format/quantity.h"
@@ -14,6 +15,13 @@ static int any_string(struct tcall *c)
     struct buf text = { 0 };
     goprintf_print(&text, c->args, 1, c->tmp);
     *c->ret = govalue_str(arena_str(c->tmp, buf_str(&text)));
+    return 0;
+}
+
+/* A template changes nothing, so nobody could tell a copy from what it was made of. */
+static int any_copy(struct tcall *c)
+{
+    *c->ret = c->args[0];
     return 0;
 }
 
@@ -206,6 +214,10 @@ static int resource_get(struct tcall *c)
 }
 
 static const struct template_method methods[] = {
+    { GO_STRUCT, 0, &gotype_node, STR_INIT("DeepCopy"), "", any_copy },
+    { GO_STRUCT, 0, &gotype_node, STR_INIT("DeepCopyObject"), "", any_copy },
+    { GO_MAP, 0, &gotype_resources, STR_INIT("DeepCopy"), "", any_copy },
+    { GO_QUANTITY, 0, NULL, STR_INIT("DeepCopy"), "", any_copy },
     { GO_TIME, 0, NULL, STR_INIT("Format"), "s", time_format },
     { GO_TIME, 0, NULL, STR_INIT("String"), "", any_string },
     { GO_TIME, YEAR, NULL, STR_INIT("Year"), "", time_part },

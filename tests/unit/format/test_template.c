@@ -204,6 +204,18 @@ TEST(template_profile_is_a_name_with_fields)
               "line 1, column 3: found '.Next', want a field that string has");
 }
 
+TEST(template_copies_what_go_can_copy)
+{
+    check_own("{{.Node.DeepCopy.Status.Capacity.cpu}} {{.Node.DeepCopyObject.DeepCopy.Name}} "
+              "{{eq .Node.Name .Node.DeepCopy.Name}} {{with .Node.DeepCopy}}{{.GetName}}{{end}} "
+              "{{.Node.Status.Capacity.DeepCopy.cpu.DeepCopy.MilliValue}}",
+              STAGE_OUT, "4 n1 true n1 4000");
+    check_own("{{.Node.DeepCopy 1}}", STAGE_EXEC,
+              "line 1, column 3: 'DeepCopy': found 1 arguments, want 0");
+    check_own("{{.Profile.DeepCopy}}", STAGE_EXEC,
+              "line 1, column 3: found '.DeepCopy', want a field that string has");
+}
+
 TEST(template_resources_are_had_by_name_and_by_method)
 {
     check_own("{{.Node.Status.Capacity.cpu}} {{index .Node.Status.Capacity \"memory\"}} "
