@@ -256,6 +256,10 @@ static int op_test(struct patcher *p, const struct op *op)
     if (r < 0) {
         return r;
     }
+    /* Where an object has nothing there is null; a list has no such place. */
+    if (place.found == NULL && tree_kind(place.parent) == JARR) {
+        return path_fail(p, "path", op->path, "nothing is there");
+    }
     if (!tree_identical(place.found, op->value)) {
         return err_set(p->err, ERR_CONFLICT, "path '" STR_FMT "': another value is there",
                        STR_ARG(op->path));
@@ -330,6 +334,10 @@ int jsonpatch_apply(const struct tree *doc, const struct tree *patch, struct are
     if (r < 0) {
         return r;
     }
+    if (doc == NULL) {
+        *ret = NULL;
+        return 0;
+    }
     if (tree_kind(doc) != JOBJ && tree_kind(doc) != JARR && tree_kind(doc) != JNULL) {
         return err_set(err, ERR_NOTFOUND, "the document: found %s, want an object or a list",
                        jkind_name(tree_kind(doc)));
@@ -345,6 +353,10 @@ int jsonpatch_apply(const struct tree *doc, const struct tree *patch, struct are
         if (r < 0) {
             return err_wrap(err, "operation %u", i + 1);
         }
+    }
+    if (p.root->kind == JNULL) {
+        return err_set(err, ERR_NOTFOUND,
+                       "the patched document: found null, want an object or a list");
     }
     *ret = p.root;
     return 0;

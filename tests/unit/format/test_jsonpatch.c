@@ -48,6 +48,52 @@ TEST(jsonpatch_agrees_with_go_on_every_vector)
     CHECK(seen > 30);
 }
 
+/* As evanphx/json-patch v5.9.11 answers; `result` NULL: it refuses. */
+TEST(jsonpatch_treats_empty_documents_as_go_does)
+{
+    static const struct {
+        const char *doc; /* "": no document at all */
+        const char *patch;
+        const char *result;
+    } cases[] = {
+        { "", "[]", "" },
+        { "", "[{\"op\":\"add\",\"path\":\"\",\"value\":{\"a\":1}}]", "" },
+        { "", "[{\"op\":\"add\",\"path\":\"/a\",\"value\":1}]", "" },
+        { "", "[{\"op\":\"remove\",\"path\":\"/a\"}]", "" },
+        { "", "[{\"op\":\"test\",\"path\":\"\",\"value\":{}}]", "" },
+        { "", "[{\"op\":\"mend\",\"path\":\"/a\"}]", NULL },
+        { "null", "[]", NULL },
+        { "null", "[{\"op\":\"add\",\"path\":\"\",\"value\":{\"a\":1}}]", "{\"a\":1}" },
+        { "null", "[{\"op\":\"replace\",\"path\":\"\",\"value\":{\"a\":1}}]", "{\"a\":1}" },
+        { "null", "[{\"op\":\"add\",\"path\":\"/a\",\"value\":1}]", NULL },
+        { "null", "[{\"op\":\"test\",\"path\":\"\",\"value\":null}]", NULL },
+        { "null", "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/a\"}]", NULL },
+        { "{}", "[{\"op\":\"add\",\"path\":\"/-\",\"value\":1}]", "{\"-\":1}" },
+        { "{}", "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/a\"}]", "{\"a\":{}}" },
+        { "{}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":null}]", "{}" },
+        { "[]", "[{\"op\":\"add\",\"path\":\"/-\",\"value\":1}]", "[1]" },
+        { "[]", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":null}]", NULL },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct err err = { 0 };
+        struct tree *doc = NULL;
+        struct tree *patch;
+        struct tree *result = NULL;
+        check_case((int64_t)i);
+        if (cases[i].doc[0] != '\0') {
+            CHECK_EQ(tree_parse(str_from(cases[i].doc), &a, &doc, &err), 0);
+        }
+        CHECK_EQ(tree_parse(str_from(cases[i].patch), &a, &patch, &err), 0);
+        CHECK_EQ(jsonpatch_apply(doc, patch, &a, &result, &err) == 0, cases[i].result != NULL);
+        if (cases[i].result != NULL) {
+            CHECK_STR(result == NULL ? STR("") : tree_json(&a, result), cases[i].result);
+        }
+    }
+    check_case(-1);
+}
+
 TEST(jsonpatch_says_which_operation_failed_and_why)
 {
     static const struct {
