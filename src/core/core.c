@@ -22,6 +22,14 @@ static bool core_may_drain(void *ctx)
     return core_holds_lease(ctx);
 }
 
+/* Somebody has to give the right: the drain tries again, and does not end without it. */
+static void core_on_denied(void *ctx, struct str node, struct str pod, struct str reason)
+{
+    struct core *c = ctx;
+    log_error(c->log, "The server does not let pods be evicted", KV_STR("node", node),
+              KV_STR("pod", pod), KV_STR("error", reason));
+}
+
 static bool core_parts_ready(const struct core *c, struct str *ret_why)
 {
     LIST_EACH (&c->parts, link) {
@@ -336,6 +344,7 @@ static void core_init_kube(struct core *c)
                                         .client = &c->client,
                                         .recorder = &c->recorder,
                                         .may_act = core_may_drain,
+                                        .on_denied = core_on_denied,
                                         .ctx = c,
                                     });
     if (c->config.elect) {

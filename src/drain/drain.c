@@ -212,6 +212,7 @@ void drain_stop(struct drain *d)
         loop_timer_stop(&ds->turn);
     }
     buf_done(&d->event_key);
+    map_done(&d->denials);
     buf_done(&d->reason);
     arena_done(&d->memory);
     alloc_free(d);
@@ -375,7 +376,8 @@ static void pod_state_step_running(struct drain_pod_state *p, usec_t now)
     if (exempt && now >= p->unready_retry_at) {
         pod_state_send(p, now, DRAIN_VERB_EVICT, /* exempt= */ true);
     } else if (!p->many_pdbs && pdb_state_allows(p->pdb, now)) {
-        p->wait = DRAIN_WAIT_NONE;
+        /* What failed is shown until the server accepts it. */
+        p->wait = p->wait == DRAIN_WAIT_FAILED ? p->wait : DRAIN_WAIT_NONE;
         pod_state_send(p, now, DRAIN_VERB_EVICT, /* exempt= */ false);
     } else {
         pod_state_step_held(p, now);
@@ -441,11 +443,12 @@ static bool pod_state_wait_is_final(const struct drain_pod_state *p, usec_t now)
         return true;
     case DRAIN_WAIT_STUCK:
         return pod_state_timed_out(p, now);
+    case DRAIN_WAIT_FAILED:
+        return p->denied;
     case DRAIN_WAIT_RULES: /* the labels of namespaces may still come */
         return drain_rules_unusable(p->drain) || p->drain->drains->namespaces.denied;
     case DRAIN_WAIT_NONE:
     case DRAIN_WAIT_PDB:
-    case DRAIN_WAIT_FAILED:
     case DRAIN_WAIT_COMPLETION:
     case DRAIN_WAIT_ORDER:
         break;

@@ -34,6 +34,9 @@ struct drains_config {
     /* Asked before anything is sent; NULL: always. In a process that was frozen a timer may be due
      * before the process notices that it does not lead any more. */
     bool (*may_act)(void *ctx);
+    /* The server does not let us evict or delete a pod (403). Called once for a node and a reason,
+     * however many pods and tries meet it; NULL: nobody is told. */
+    void (*on_denied)(void *ctx, struct str node, struct str pod, struct str reason);
     void *ctx;
 };
 

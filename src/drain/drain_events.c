@@ -192,6 +192,14 @@ void drain_event_accepted(const struct eviction *f)
                  });
 }
 
+struct str drain_denial(const struct drain_pod_state *p)
+{
+    struct str before;
+    struct str behind;
+    struct str all = buf_str(&p->server_message);
+    return str_cut(all, STR(" is forbidden: "), &before, &behind) ? behind : all;
+}
+
 /* One Event on the pod and one on the node; none again while the same pod waits for the same. */
 void drain_event_blocked(struct drain *d)
 {
@@ -206,7 +214,11 @@ void drain_event_blocked(struct drain *d)
     }
     struct str uid = drain_pod_of(p)->uid;
     struct str pdb = p->pdb != NULL ? p->pdb->item->name : STR_NONE;
-    buf_printf(&key, "%d " STR_FMT " " STR_FMT, (int)p->wait, STR_ARG(uid), STR_ARG(pdb));
+    if (p->wait == DRAIN_WAIT_FAILED && p->denied) {
+        buf_printf(&key, "denied " STR_FMT, STR_ARG(drain_denial(p)));
+    } else {
+        buf_printf(&key, "%d " STR_FMT " " STR_FMT, (int)p->wait, STR_ARG(uid), STR_ARG(pdb));
+    }
     if (str_eq(buf_str(&key), buf_str(&d->event_key))) {
         return;
     }

@@ -73,6 +73,7 @@ struct drain_pod_state {
     enum drain_wait last_wait; /* what the pod waited for last, which may be now */
     usec_t wait_since;         /* when `last_wait` began */
     struct buf server_message; /* the server's words when it last refused or failed */
+    bool denied;               /* its last answer was 403, and server_message says why */
 };
 
 struct eviction {
@@ -143,6 +144,7 @@ struct drain {
     struct drain_view view;
     usec_t longest_since; /* monotonic: since when view.pod_state waits */
     struct buf event_key; /* what the last Event about a blocked pod was about */
+    struct map denials;   /* why the server denied evictions (drain_denial), as told already */
     struct buf reason;
 };
 
@@ -255,3 +257,5 @@ void eviction_free(struct eviction *f);
 void drain_explain(const struct drain_pod_state *p, struct buf *out);
 void drain_event_accepted(const struct eviction *f);
 void drain_event_blocked(struct drain *d);
+/* Why the server denied it, without the name of the pod: the same for every pod that meets it. */
+struct str drain_denial(const struct drain_pod_state *p);

@@ -46,6 +46,7 @@ void eviction_free(struct eviction *f)
 /* For a refusal by a budget that is not watched: no event tells when to try again. */
 #define UNWATCHED_BASE SECONDS(2)
 #define UNWATCHED_MAX SECONDS(30)
+#define DRAIN_DENIALS_MAX 100u /* told of a drain: one a namespace, and some of webhooks */
 
 static void pod_state_back_off(struct drain_pod_state *p, usec_t base, usec_t max)
 {
@@ -129,6 +130,32 @@ static void eviction_on_accepted(struct eviction *f)
     drain_event_accepted(f);
 }
 
+/* "… is forbidden: User "x" cannot create resource "pods/eviction" …" is a right that is missing.
+ * Any other 403 is somebody's rule, an admission webhook's for one, and speaks for itself. */
+static void eviction_on_denied(struct eviction *f, const struct err *err)
+{
+    struct drain *d = f->drain;
+    struct drain_pod_state *p = f->pod_state;
+    bool evicting = f->verb == DRAIN_VERB_EVICT;
+    struct str missing = evicting ? STR("cannot create resource \"pods/eviction\"")
+                                  : STR("cannot delete resource \"pods\"");
+    if (str_contains(str_from(err->msg), missing)) {
+        buf_reset(&p->server_message);
+        buf_printf(&p->server_message, "the right to %s in namespace " STR_FMT " is missing: %s",
+                   evicting ? "create pods/eviction" : "delete pods", STR_ARG(f->namespace),
+                   err->msg);
+    }
+    struct str denial = drain_denial(p);
+    if (map_find(&d->denials, denial) != NULL || map_count(&d->denials) >= DRAIN_DENIALS_MAX) {
+        return;
+    }
+    (void)map_put(&d->denials, denial, d); /* it was not there */
+    if (d->drains->config.on_denied != NULL) {
+        d->drains->config.on_denied(d->drains->config.ctx, d->spec.node, p->item->name,
+                                    buf_str(&p->server_message));
+    }
+}
+
 static void eviction_on_failed(struct eviction *f, const struct api_reply *reply,
                                enum retry_verdict verdict)
 {
@@ -149,6 +176,10 @@ static void eviction_on_failed(struct eviction *f, const struct api_reply *reply
     client_explain(reply->status, reply->body, reply->err, &err);
     buf_reset(&p->server_message);
     buf_add(&p->server_message, str_from(err.msg));
+    p->denied = reply->err == NULL && reply->status == 403;
+    if (p->denied) {
+        eviction_on_denied(f, &err);
+    }
     if (verdict == RETRY_REFUSED) {
         pod_state_back_off(p, DENIED_BASE, DENIED_MAX);
     } else {

@@ -22,12 +22,13 @@ struct counting_part {
     int leading;
 };
 
-/* The API server, but that it says of one right that it is missing. */
+/* The API server, but that it says of one right that it is missing, and may refuse evictions. */
 struct denying_api {
     struct api api; /* first */
     struct api *upstream;
     const char *verb; /* NULL: all are there */
     const char *plural;
+    bool no_evictions;
     api_on_reply on_reply; /* of the question that is under way: there is one at a time */
     void *ctx;
 };
@@ -100,10 +101,26 @@ static void denying_on_reply(void *ctx, const struct api_reply *reply)
     d->on_reply(d->ctx, &told);
 }
 
+static void denying_on_eviction(void *ctx, const struct api_reply *reply)
+{
+    struct denying_api *d = ctx;
+    struct api_reply told = *reply;
+    told.status = 403;
+    told.body = STR("{\"message\":\"pods \\\"p\\\" is forbidden: User \\\"u\\\" cannot create "
+                    "resource \\\"pods/eviction\\\"\"}");
+    d->on_reply(d->ctx, &told);
+}
+
 static struct api_call *denying_send(struct api *api, const struct api_request *request,
                                      api_on_reply on_reply, void *ctx)
 {
     struct denying_api *d = CONTAINER_OF(api, struct denying_api, api);
+    if (d->no_evictions && str_ends(request->path, STR("/eviction"))) {
+        const struct api_request other = { .verb = API_GET, .path = STR("/api/v1/nodes/n1") };
+        d->on_reply = on_reply;
+        d->ctx = ctx;
+        return api_send(d->upstream, &other, denying_on_eviction, d);
+    }
     if (d->verb == NULL || !str_contains(request->path, STR("selfsubjectaccessreviews")) ||
         !str_contains(request->body, str_from(d->verb)) ||
         !str_contains(request->body, str_from(d->plural))) {
@@ -337,5 +354,52 @@ TEST(core_stop_waits_for_writes_of_parts_and_gives_the_lease_back)
     const struct jval *lease = apiserver_find(f.server, STR("coordination.k8s.io"), STR("leases"),
                                               STR("default"), CORE_LEASE_NAME);
     CHECK_EQ(jval_str(jval_at(lease, "spec.holderIdentity")).n, 0);
+    fixture_end(&f);
+}
+
+static void drain_on_change(void *ctx UNUSED)
+{
+}
+
+static void log_keep(void *ctx, struct str line)
+{
+    if (str_contains(line, STR("evicted"))) {
+        buf_add(ctx, line);
+    }
+}
+
+TEST(core_logs_once_that_evictions_are_denied)
+{
+    CLEANUP(buf_done)
+    struct buf lines = { 0 };
+    struct log log = { .write = log_keep, .ctx = &lines };
+    struct fixture f;
+    fixture_begin(&f);
+    f.core->log = &log;
+    f.denying.no_evictions = true;
+    fixture_send(
+        &f, "POST", "/api/v1/namespaces/default/pods",
+        STR("{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{"
+            "\"name\":\"c\",\"image\":\"i\"}]}}"),
+        false);
+    core_start(f.core);
+    fixture_run(&f, SECONDS(30));
+    struct drain *d = drain_start(f.core->drains,
+                                  &(struct drain_spec){ .node = STR("n1"),
+                                                        .eviction_timeout = MINUTES(10),
+                                                        .deletion_timeout = MINUTES(10),
+                                                        .grace = -1 },
+                                  drain_on_change, NULL);
+    fixture_run(&f, MINUTES(30));
+    struct drains_stats stats;
+    drains_stats(f.core->drains, &stats);
+    CHECK(stats.failed > 3);
+    CHECK_STR(
+        buf_str(&lines),
+        "ERROR The server does not let pods be evicted node=n1 pod=default/p "
+        "error=\"the right to create pods/eviction in namespace default is missing: the server "
+        "answered 403: pods \\\"p\\\" is forbidden: User \\\"u\\\" cannot create resource "
+        "\\\"pods/eviction\\\"\"\n");
+    drain_stop(d);
     fixture_end(&f);
 }

@@ -18,12 +18,23 @@ struct evict_fixture {
     struct arena a;
     int version;
     int changes;
+    int denied;
+    struct str denied_why; /* in `a` */
 };
 
 static void evict_fixture_on_change(void *ctx)
 {
     struct evict_fixture *h = ctx;
     h->changes++;
+}
+
+static void evict_fixture_on_denied(void *ctx, struct str node, struct str pod UNUSED,
+                                    struct str reason)
+{
+    struct evict_fixture *h = ctx;
+    CHECK_STR(node, "n/1");
+    h->denied++;
+    h->denied_why = arena_str(&h->a, reason);
 }
 
 static void evict_fixture_run(struct evict_fixture *h, usec_t span)
@@ -97,8 +108,11 @@ static void evict_fixture_begin_with(struct evict_fixture *h, const struct drain
     *h = (struct evict_fixture){ .v = virtual_loop_new(3, SECONDS(1767323045)) };
     fake_api_init(&h->api);
     client_init(&h->client, virtual_loop_root(h->v), &h->api.api);
-    h->drains =
-        drains_new(virtual_loop_root(h->v), &(struct drains_config){ .client = &h->client });
+    h->drains = drains_new(virtual_loop_root(h->v), &(struct drains_config){
+                                                        .client = &h->client,
+                                                        .on_denied = evict_fixture_on_denied,
+                                                        .ctx = h,
+                                                    });
     h->d = drain_start(h->drains, spec, evict_fixture_on_change, h);
 }
 
@@ -326,6 +340,65 @@ TEST(drain_waits_long_where_it_is_denied_and_says_so)
     CHECK(evict_fixture_status(&h).blocked);
     CHECK(!evict_fixture_status(&h).timed_out);
     evict_fixture_end(&h);
+}
+
+static void evict_fixture_deny(struct evict_fixture *h)
+{
+    struct fake_call *call = fake_call_first(&h->api);
+    struct str before;
+    struct str pod;
+    struct str rest;
+    CHECK(str_cut(call->path, STR("/pods/"), &before, &rest));
+    CHECK(str_cut(rest, STR("/"), &pod, &rest));
+    fake_call_reply(&h->api, call, 403,
+                    arena_printf(&h->a,
+                                 "{\"kind\":\"Status\",\"code\":403,\"message\":\"pods \\\"" STR_FMT
+                                 "\\\" is forbidden: User \\\"u\\\" cannot create resource "
+                                 "\\\"pods/eviction\\\" in API group \\\"\\\" in the namespace "
+                                 "\\\"shop\\\"\"}",
+                                 STR_ARG(pod)));
+}
+
+/* Two pods, each tried again and again: one reason, told once. A budget that lets them go does not
+ * hide it. */
+TEST(drain_tells_once_which_right_is_missing)
+{
+    for (int budget = 0; budget < 2; budget++) {
+        struct evict_fixture h;
+        evict_fixture_begin(&h);
+        evict_fixture_pod(&h, "ADDED", "a", false);
+        evict_fixture_pod(&h, "ADDED", "b", false);
+        if (budget == 1) {
+            evict_fixture_pdb(&h, "ADDED", "web", 2, "");
+        }
+        evict_fixture_sync(&h, "/pods");
+        evict_fixture_sync(&h, "/poddisruptionbudgets");
+        evict_fixture_run(&h, 0);
+        for (int i = 0; i < 8; i++) {
+            CHECK(h.api.call_count > 0);
+            while (h.api.call_count > 0) {
+                evict_fixture_deny(&h);
+            }
+            evict_fixture_run(&h, 0);
+            CHECK(evict_fixture_status(&h).blocked);
+            CHECK_STR(evict_fixture_status(&h).reason,
+                      "the right to create pods/eviction in namespace shop is missing: the server "
+                      "answered 403: pods \"a\" is forbidden: User \"u\" cannot create resource "
+                      "\"pods/eviction\" in API group \"\" in the namespace \"shop\"");
+            evict_fixture_run(&h, MINUTES(6));
+        }
+        CHECK_EQ(h.denied, 1);
+        CHECK(str_starts(h.denied_why, STR("the right to create pods/eviction in namespace shop is "
+                                           "missing: the server answered 403: pods \"")));
+        /* A webhook's refusal is another reason, and no right. */
+        fake_call_reply(&h.api, fake_call_first(&h.api), 403,
+                        STR("{\"message\":\"admission webhook \\\"x\\\" denied the request\"}"));
+        evict_fixture_run(&h, 0);
+        CHECK_EQ(h.denied, 2);
+        CHECK_STR(h.denied_why,
+                  "the server answered 403: admission webhook \"x\" denied the request");
+        evict_fixture_end(&h);
+    }
 }
 
 TEST(drain_evicts_no_pod_under_two_budgets_and_names_them)
