@@ -122,7 +122,9 @@ static const struct plugin_key webhook_keys[] = {
     { "body", PLUGIN_TEMPLATE,
       .initial = "{\"node\":{{printf \"%q\" .Node.Name}},\"profile\":{{printf \"%q\" .Profile}},"
                  "\"state\":{{printf \"%q\" .State}},\"inMaintenance\":{{.InMaintenance}},"
-                 "\"lastTransition\":\"{{.LastTransition.Format \"2006-01-02T15:04:05Z07:00\"}}\"}",
+                 "\"lastTransition\":\"{{.LastTransition.Format \"2006-01-02T15:04:05Z07:00\"}}\""
+                 "{{if .Reason}},\"reason\":{{printf \"%q\" .Reason}}{{end}}"
+                 "{{if .Request}},\"request\":{{printf \"%q\" .Request}}{{end}}}",
       .help = "a template of the body" },
     { "contentType", PLUGIN_TEXT, .initial = "application/json", .help = "what the body is" },
     { "headers", PLUGIN_TEXTS, .help = "more headers, each 'Name: value'" },

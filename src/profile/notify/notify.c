@@ -185,11 +185,22 @@ static void notify_call_make_root(struct notify_call *call, const struct jval *n
                            notify_call_struct(call, profile, ARRAY_LEN(profile)).members,
                            ARRAY_LEN(profile)) },
         { STR("Node"), govalue_from(&gotype_node, node, &call->memory) },
+        { STR("Reason"), govalue_str(f->reason) },
+        { STR("Request"), govalue_str(f->request) },
         { STR("InMaintenance"), govalue_bool(f->in_maintenance) },
         { STR("LogDetails"), govalue_bool(f->log_details) },
         { STR("LastTransition"), govalue_time(f->last_transition) },
     };
     call->root = notify_call_struct(call, root, ARRAY_LEN(root));
+}
+
+static void notify_call_hand_over(struct notify_call *call, const struct jval *node)
+{
+    struct err err = { 0 };
+    notify_call_make_root(call, node);
+    if (call->sender->send(call, &err) < 0) {
+        notify_call_end(call, &err, 0);
+    }
 }
 
 static void on_node(void *ctx, const struct api_reply *reply)
@@ -212,16 +223,17 @@ static void on_node(void *ctx, const struct api_reply *reply)
         notify_call_end(call, &err, 0);
         return;
     }
-    notify_call_make_root(call, node);
-    if (call->sender->send(call, &err) < 0) {
-        notify_call_end(call, &err, 0);
-    }
+    notify_call_hand_over(call, node);
 }
 
 static void notify_call_begin(struct notify_call *call)
 {
     struct client *client = call->notifier->client;
     struct err err = { 0 };
+    if (call->facts.node.n == 0) {
+        notify_call_hand_over(call, NULL); /* every field of the Node is zero */
+        return;
+    }
     if (!client_open(client)) {
         (void)err_set(&err, ERR_BUSY, "the API server asked to be left alone for a while");
         notify_call_end(call, &err, client_open_at(client) - loop_now(call->notifier->loop));
@@ -256,8 +268,8 @@ static void copy_facts(struct notify_call *call, const struct notify_facts *fact
 {
     struct notify_facts *f = &call->facts;
     *f = *facts;
-    struct str *const texts[] = { &f->node, &f->state, &f->profile, &f->profile_current,
-                                  &f->profile_last };
+    struct str *const texts[] = { &f->node,         &f->state,  &f->profile, &f->profile_current,
+                                  &f->profile_last, &f->reason, &f->request };
     if (f->profile_current.n == 0) {
         f->profile_current = f->profile;
     }

@@ -27,11 +27,13 @@ struct notifier {
 
 /* What a template can use besides the Node. */
 struct notify_facts {
-    struct str node;            /* its name */
+    struct str node;            /* its name; empty: the message is about none */
     struct str state;           /* "in-maintenance" */
     struct str profile;         /* the one whose state it is */
     struct str profile_current; /* .Profile.Current; empty = `profile` */
     struct str profile_last;    /* .Profile.Last; the profile of the state before, may be empty */
+    struct str reason;          /* .Reason: of an alert, a sentence; otherwise empty */
+    struct str request;         /* .Request: the MaintenanceRequest that it is about, or empty */
     bool in_maintenance;        /* any profile of the node is */
     bool log_details;
     struct timestamp last_transition;

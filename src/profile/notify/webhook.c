@@ -21,10 +21,12 @@ static struct str webhook_id(struct notify_call *call)
     CLEANUP(buf_done)
     struct buf text = { 0 };
     sha256(arena_printf(&call->memory,
-                        STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT "\n%lld.%09d\n%lld.%09d",
+                        STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT
+                                "\n%lld.%09d\n%lld.%09d%s" STR_FMT,
                         STR_ARG(call->instance), STR_ARG(f->node), STR_ARG(f->profile),
                         STR_ARG(f->state), (long long)f->last_transition.sec,
-                        f->last_transition.nsec, (long long)f->last_sent.sec, f->last_sent.nsec),
+                        f->last_transition.nsec, (long long)f->last_sent.sec, f->last_sent.nsec,
+                        f->request.n > 0 ? "\n" : "", STR_ARG(f->request)),
            hash);
     buf_add(&text, STR("msg_"));
     hex_add(&text, hash, WEBHOOK_ID_BYTES, /* upper= */ false);
