@@ -30,6 +30,17 @@ static void core_on_denied(void *ctx, struct str node, struct str pod, struct st
               KV_STR("pod", pod), KV_STR("error", reason));
 }
 
+static void core_on_blocked(void *ctx)
+{
+    struct core *c = ctx;
+    CORE_EACH_PART(c, p, on_drain_blocked);
+}
+
+void core_tell_request(struct core *c, const struct core_request_news *news)
+{
+    CORE_EACH_PART(c, p, on_request, news);
+}
+
 static bool core_parts_ready(const struct core *c, struct str *ret_why)
 {
     LIST_EACH (&c->parts, link) {
@@ -345,6 +356,7 @@ static void core_init_kube(struct core *c)
                                         .recorder = &c->recorder,
                                         .may_act = core_may_drain,
                                         .on_denied = core_on_denied,
+                                        .on_blocked = core_on_blocked,
                                         .ctx = c,
                                     });
     if (c->config.elect) {

@@ -22,6 +22,14 @@
 
 struct core_part;
 
+/* A MaintenanceRequest that somebody should know of; texts live until the call ends. */
+struct core_request_news {
+    bool expired; /* its actor has not finished in time; otherwise it was rejected */
+    struct str request;
+    struct str node; /* empty: its target is a workload */
+    struct str reason;
+};
+
 /* What a part wants to be told; any of them may be NULL. All are called from the loop. */
 struct core_part_ops {
     /* A Node is new, has changed (`before` is its projection until now) or goes. */
@@ -41,6 +49,9 @@ struct core_part_ops {
     void (*on_arbiter_turn)(struct core_part *p);
     /* The annotation of the Lease holds what lease_note was given, up to this serial. */
     void (*on_lease_noted)(struct core_part *p, uint64_t serial);
+    /* A drain of any part is blocked, or is not any more. No drain may be started or stopped. */
+    void (*on_drain_blocked)(struct core_part *p);
+    void (*on_request)(struct core_part *p, const struct core_request_news *news);
     /* The part has done something for that request that is still to be undone. */
     bool (*has_mark)(struct core_part *p, struct str uid);
     /* False: the part can do nothing yet, and `*ret_why` says why. The process is not ready then;
@@ -125,6 +136,8 @@ void core_start(struct core *c);
 /* The orderly end: stops acting, lets writes in flight finish for a moment, gives the Lease back,
  * then calls on_stopped. core_free follows, not from within on_stopped. */
 void core_stop(struct core *c);
+/* Tells every part of it. */
+void core_tell_request(struct core *c, const struct core_request_news *news);
 /* A write of a part has been answered: an orderly end may have waited for it. */
 void core_written(struct core *c);
 /* Like a crash: nothing more is sent. Accepts NULL. */

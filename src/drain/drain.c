@@ -211,6 +211,9 @@ void drain_stop(struct drain *d)
         drains_unwatch_pdbs(ds);
         loop_timer_stop(&ds->turn);
     }
+    if (d->view.blocked) {
+        drains_tell_blocked(ds);
+    }
     buf_done(&d->event_key);
     map_done(&d->denials);
     buf_done(&d->reason);
@@ -519,7 +522,11 @@ static void drain_update_view(struct drain *d, usec_t now)
     d->notify = d->notify || (all && (d->left != d->notified_left || d->volumes_changed || other));
     d->notified_left = d->left;
     d->volumes_changed = false;
+    bool told = view.blocked == d->view.blocked;
     d->view = view;
+    if (!told) {
+        drains_tell_blocked(d->drains);
+    }
     if (view.blocked) {
         drain_event_blocked(d);
     }

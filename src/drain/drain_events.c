@@ -192,6 +192,13 @@ void drain_event_accepted(const struct eviction *f)
                  });
 }
 
+void drains_tell_blocked(const struct drains *ds)
+{
+    if (ds->config.on_blocked != NULL) {
+        ds->config.on_blocked(ds->config.ctx);
+    }
+}
+
 struct str drain_denial(const struct drain_pod_state *p)
 {
     struct str before;

@@ -257,5 +257,6 @@ void eviction_free(struct eviction *f);
 void drain_explain(const struct drain_pod_state *p, struct buf *out);
 void drain_event_accepted(const struct eviction *f);
 void drain_event_blocked(struct drain *d);
+void drains_tell_blocked(const struct drains *ds);
 /* Why the server denied it, without the name of the pod: the same for every pod that meets it. */
 struct str drain_denial(const struct drain_pod_state *p);

@@ -1,8 +1,9 @@
 /* The writes to one MaintenanceRequest (status, state, deletion), one at a time, and what their
  * answers mean. */
 #include "base/alloc.h"
-#include "format/json_writer.h"
 #include "base/metric.h"
+#include "core/core.h"
+#include "format/json_writer.h"
 #include "request/requests_internal.h"
 
 #define DELETE_WATCH_WAIT SECONDS(5) /* within that time the watch shows the deletion */
@@ -172,6 +173,21 @@ void request_write_send(struct tracked_request *c, const struct phase_plan *plan
 
 /* ── what is answered ──────────────────────────────────────────────────────────────────────── */
 
+static void request_write_tell_trouble(const struct tracked_request *c, struct str reason,
+                                       struct str note)
+{
+    const struct requests_config *config = &c->r->config;
+    bool expired = str_eq(reason, STR("MaintenanceExpired"));
+    if (config->on_trouble != NULL && (expired || str_eq(reason, STR("MaintenanceRejected")))) {
+        config->on_trouble(config->ctx, &(struct core_request_news){
+                                            .expired = expired,
+                                            .request = c->name,
+                                            .node = c->type == TARGET_NODE ? c->target : STR_NONE,
+                                            .reason = note,
+                                        });
+    }
+}
+
 static void request_write_send_events(struct tracked_request *c)
 {
     struct requests *r = c->r;
@@ -191,6 +207,7 @@ static void request_write_send_events(struct tracked_request *c)
         } else if (str_eq(reason, STR("RequestAdopted"))) {
             metric_add(r->metrics.adopted, 1);
         }
+        request_write_tell_trouble(c, reason, note);
         if (r->config.recorder != NULL) {
             recorder_add(r->config.recorder, &(struct recorder_event){
                                                  .type = line.p[0] == 'W' ? STR("Warning")

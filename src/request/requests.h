@@ -16,6 +16,8 @@
 struct requests;
 struct drains; /* drain/drain.h */
 
+struct core_request_news;
+
 struct requests_config {
     struct client *client;      /* borrowed */
     struct recorder *recorder;  /* borrowed */
@@ -26,6 +28,8 @@ struct requests_config {
     const struct store *nodes;  /* borrowed: kube/node.h projections */
     bool (*may_act)(void *ctx); /* as the arbiter's */
     usec_t (*wall)(void *ctx);
+    /* A request was rejected, or its actor has not finished in time; NULL: nobody is told. */
+    void (*on_trouble)(void *ctx, const struct core_request_news *news);
     void *ctx;
     usec_t finished_ttl;   /* --finished-ttl; 0 = finished requests are kept for ever */
     usec_t skew_tolerance; /* --clock-skew-tolerance */

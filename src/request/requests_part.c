@@ -30,6 +30,12 @@ static usec_t requests_part_wall(void *ctx)
     return server_clock_wall(&p->core->client.clock);
 }
 
+static void requests_part_on_trouble(void *ctx, const struct core_request_news *news)
+{
+    const struct requests_part *p = ctx;
+    core_tell_request(p->core, news);
+}
+
 static void requests_part_on_arbiter(struct core_part *part)
 {
     struct requests_part *p = CONTAINER_OF(part, struct requests_part, part);
@@ -47,6 +53,7 @@ static void requests_part_on_arbiter(struct core_part *part)
     config.nodes = &core->nodes.store;
     config.may_act = requests_part_may_act;
     config.wall = requests_part_wall;
+    config.on_trouble = requests_part_on_trouble;
     config.ctx = p;
     p->requests = requests_new(&config);
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "core/core.h"
 #include "base/metric.h"
 #include "format/json_writer.h"
 #include "format/yaml.h"
@@ -51,6 +52,8 @@ struct requests_fixture {
     bool actors_begin;    /* Approved → InProgress */
     bool actors_complete; /* InProgress → Completed */
     uint32_t most;        /* requests Approved or InProgress at once, at any commit */
+    uint32_t rejected;    /* requests that were, as told to others */
+    uint32_t expired;
 };
 
 static const struct str fixture_annotations[] = {
@@ -289,6 +292,14 @@ static inline usec_t fixture_wall(void *ctx)
     return server_clock_wall(&q->client.clock); /* as the real ones do */
 }
 
+static inline void fixture_on_trouble(void *ctx, const struct core_request_news *news)
+{
+    struct requests_fixture *q = ctx;
+    CHECK(news->request.n > 0 && news->reason.n > 0);
+    q->rejected += news->expired ? 0 : 1;
+    q->expired += news->expired ? 1 : 0;
+}
+
 static inline void fixture_start_controller(struct requests_fixture *q)
 {
     q->view = q->skew != 0 ? virtual_loop_view_new(q->v, q->skew) : NULL;
@@ -328,6 +339,7 @@ static inline void fixture_start_controller(struct requests_fixture *q)
     config.nodes = &q->nodes;
     config.may_act = fixture_may_act;
     config.wall = fixture_wall;
+    config.on_trouble = fixture_on_trouble;
     config.ctx = q;
     q->requests = requests_new(&config);
     reflector_init(&q->reflector, &q->client,

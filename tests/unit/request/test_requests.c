@@ -349,6 +349,8 @@ TEST(requests_lose_an_approval_that_nobody_uses)
     CHECK_STR(fixture_text(&q, "mr-1", "spec.state"), "Pending");
     CHECK_STR(fixture_text(&q, "mr-1", "status.lastRejection.reason"), "ApprovedTimeout");
     CHECK_EQ(fixture_events(&q, "MaintenanceRejected", NULL), 1);
+    CHECK_EQ(q.rejected, 1);
+    CHECK_EQ(q.expired, 0);
     CHECK_EQ(q.most, 1);
 }
 
@@ -378,6 +380,7 @@ TEST(requests_lose_nothing_early_when_the_clock_jumps_with_the_leader)
         CHECK_STR(fixture_text(&q, "mr-2", "status.phase"), "InProgress");
         fixture_run_until(&q, "mr-1", "status.lastRejection.reason", "ApprovedTimeout", MINUTES(1));
         fixture_run_until_phase(&q, "mr-2", "Expired");
+        CHECK_EQ(q.expired, 1);
         CHECK(virtual_loop_now(q.v) >= from + SECONDS(600) &&
               virtual_loop_now(q.v) < from + SECONDS(640));
     }
