@@ -402,6 +402,65 @@ static void load_profiles(struct loader *l)
     }
 }
 
+static const struct str alert_names[] = {
+    [CONFIG_ALERT_DRAIN_BLOCKED] = STR_INIT("drainBlocked"),
+    [CONFIG_ALERT_REQUEST_REJECTED] = STR_INIT("requestRejected"),
+    [CONFIG_ALERT_REQUEST_EXPIRED] = STR_INIT("requestExpired"),
+};
+
+struct str config_alert_name(enum config_alert_kind kind)
+{
+    return alert_names[kind];
+}
+
+static void load_alert(struct loader *l, const struct ucfg_value *v, bool timed,
+                       struct config_alert *ret)
+{
+    struct err err = { 0 };
+    int64_t after_ns = CONFIG_ALERT_AFTER_NS;
+    const struct ucfg_value *obj = read_obj(l, v, "an entry of 'notify'");
+    if (obj == NULL) {
+        return;
+    }
+    unknown_keys_warn(obj, timed ? "instances|after" : "instances", "an entry of 'notify'",
+                      l->problems);
+    uint32_t before = l->problems->errors;
+    load_chain(l, ucfg_get(obj, STR("instances")), PLUGIN_NOTIFY, "instances", &ret->instances);
+    if (ret->instances.n == 0 && l->problems->errors == before) {
+        problems_add(l->problems, pos_or(obj, v->pos),
+                     "key 'instances': found nothing, want the names of notify instances");
+    }
+    const struct ucfg_value *after = timed ? ucfg_get(obj, STR("after")) : NULL;
+    if (ucfg_duration(&l->u, after, &after_ns, &err) < 0) {
+        problems_add(l->problems, pos_or(after, obj->pos), "key 'after': %s", err.msg);
+    } else if (after_ns < 0) {
+        problems_add(l->problems, pos_or(after, obj->pos),
+                     "key 'after': found a negative duration, want one such as 10m");
+    }
+    ret->after = after_ns / 1000;
+}
+
+/* Ours: the original has no such key, and takes what stands there for the value of a variable. */
+static void load_alerts(struct loader *l)
+{
+    struct err err = { 0 };
+    const struct ucfg_value *v = ucfg_get(l->u.root, STR("notify"));
+    const struct ucfg_value *obj = NULL;
+    if (ucfg_obj(&l->u, v, &obj, &err) < 0 || (obj != NULL && obj->list)) {
+        problems_warn(l->problems, v->pos,
+                      "key 'notify': ignored, because it is no mapping such as {drainBlocked: "
+                      "{after: 10m, instances: mail}}");
+        return;
+    }
+    unknown_keys_warn(obj, "drainBlocked|requestRejected|requestExpired", "notify", l->problems);
+    for (uint32_t i = 0; i < CONFIG_ALERT_KINDS; i++) {
+        const struct ucfg_value *alert = ucfg_get(obj, alert_names[i]);
+        if (alert != NULL) {
+            load_alert(l, alert, i == CONFIG_ALERT_DRAIN_BLOCKED, &l->config->alerts[i]);
+        }
+    }
+}
+
 int config_load(struct str text, struct ucfg_env env, struct arena *out, struct config *ret,
                 struct problems *problems)
 {
@@ -410,10 +469,11 @@ int config_load(struct str text, struct ucfg_env env, struct arena *out, struct 
     ASSERT(problems->n == 0);
     int result = ucfg_load(text, env, out, &l.u, problems);
     if (result == 0) {
-        unknown_keys_warn_root(&l.u, "intervals|dashboard|instances|profiles", problems);
+        unknown_keys_warn_root(&l.u, "intervals|dashboard|instances|notify|profiles", problems);
         load_intervals(&l);
         load_dashboard(&l);
         load_instances(&l);
+        load_alerts(&l);
         load_profiles(&l);
     }
     problems_sort(problems);

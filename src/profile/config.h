@@ -14,8 +14,10 @@
 
 #define CONFIG_INSTANCES_MAX 1000u /* of one kind; the largest files have some dozens */
 #define CONFIG_PROFILES_MAX 1000u
-#define CONFIG_REQUEUE_NS INT64_C(30000000000) /* without an interval in the file */
-#define CONFIG_REFRESH_MIN SECONDS(1)          /* however short an interval is written */
+#define CONFIG_REQUEUE_NS INT64_C(30000000000)      /* without an interval in the file */
+#define CONFIG_ALERT_AFTER_NS INT64_C(600000000000) /* a drain; without another time in the file   \
+                                                     */
+#define CONFIG_REFRESH_MIN SECONDS(1)               /* however short an interval is written */
 
 struct config_instance {
     const struct plugin *plugin;
@@ -53,10 +55,24 @@ struct config_profile {
     struct config_state states[PROFILE_STATE_COUNT];
 };
 
+/* What is told besides the states of profiles. */
+enum config_alert_kind {
+    CONFIG_ALERT_DRAIN_BLOCKED,
+    CONFIG_ALERT_REQUEST_REJECTED,
+    CONFIG_ALERT_REQUEST_EXPIRED,
+    CONFIG_ALERT_KINDS,
+};
+
+struct config_alert {
+    struct chain instances; /* that tell of it; none: nobody is told */
+    usec_t after;           /* CONFIG_ALERT_DRAIN_BLOCKED: how long it has to be blocked */
+};
+
 struct config {
     int64_t requeue_ns;
     struct ucfg_strs label_filter;
     struct config_instances instances[PLUGIN_KINDS];
+    struct config_alert alerts[CONFIG_ALERT_KINDS];
     struct config_profile *profiles; /* "default" is among them, written or not */
     uint32_t profile_n;
     uint32_t profile_cap;
@@ -71,6 +87,7 @@ int config_load(struct str text, struct ucfg_env env, struct arena *out, struct 
 /* How long an answer of another system counts. Without an interval it is asked at each look, as the
  * original does, but not more often than CONFIG_REFRESH_MIN. */
 usec_t config_refresh(const struct config *c);
+struct str config_alert_name(enum config_alert_kind kind); /* its key in the file */
 const struct config_profile *config_find_profile(const struct config *c, struct str name);
 const struct config_instance *config_find_instance(const struct config *c, enum plugin_kind kind,
                                                    struct str name);

@@ -108,6 +108,7 @@ void reload_activate(struct controller *c, struct active_config *s)
     c->all_queued = false;
     core_keep_annotations(c->core, &c->part, s->annotations, s->annotation_n, relist);
     reload_free(old);
+    alerts_on_drain(c->alerts);
     controller_schedule_turn(c);
 }
 

@@ -35,6 +35,7 @@ static void controller_on_leading(struct core_part *p, bool leading)
         grant_drop_all(c);
         external_facts_drop_all_pods(c->external); /* only the leader watches pods */
         shuffle_drop_all(c->shuffle);
+        alerts_drop_all(c->alerts);
     }
     controller_schedule_turn(c);
 }
@@ -122,6 +123,16 @@ static void controller_on_lease_noted(struct core_part *p, uint64_t serial)
     grant_on_noted(controller_of(p), serial);
 }
 
+static void controller_on_drain_blocked(struct core_part *p)
+{
+    alerts_on_drain(controller_of(p)->alerts);
+}
+
+static void controller_on_request(struct core_part *p, const struct core_request_news *news)
+{
+    alerts_on_request(controller_of(p)->alerts, news);
+}
+
 static const struct core_part_ops controller_part_ops = {
     .on_node = controller_on_node,
     .on_nodes = controller_on_nodes,
@@ -130,6 +141,8 @@ static const struct core_part_ops controller_part_ops = {
     .on_arbiter = controller_on_arbiter,
     .on_capacity = controller_on_capacity,
     .on_lease_noted = controller_on_lease_noted,
+    .on_drain_blocked = controller_on_drain_blocked,
+    .on_request = controller_on_request,
     .is_ready = controller_is_ready,
     .counts_nodes = controller_counts_nodes,
     .is_busy = controller_is_busy,
@@ -203,6 +216,7 @@ struct controller *controller_new(struct core *core, const struct controller_con
     fleet_set_facts(c->fleet, external_facts_facts(c->external));
     c->shuffle = shuffle_new(&core->client, &c->metrics, c->log);
     notifier_init(&c->notify, loop, &core->client, config->outbound);
+    c->alerts = alerts_new(c);
     core_join(core, &c->part, &controller_part_ops);
     if (!config->wait_for_config) {
         reload_activate(c, reload_default());
@@ -234,6 +248,7 @@ void controller_free(struct controller *c)
     ASSERT(c->stats.in_flight == 0 && c->granting == 0 && c->waking.n == 0 &&
            c->wants_grant.n == 0);
     ASSERT(map_count(&c->wait_queues) == 0);
+    alerts_free(c->alerts);
     shuffle_free(c->shuffle);
     external_facts_free(c->external);
     fleet_free(c->fleet);

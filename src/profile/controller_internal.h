@@ -18,6 +18,7 @@
 #include "drain/drain_rules.h"
 #include "kube/writer.h"
 #include "ledger/lease_grants.h"
+#include "profile/alerts.h"
 #include "profile/controller.h"
 #include "profile/engine.h"
 #include "profile/controller_metrics.h"
@@ -141,6 +142,7 @@ struct controller {
     struct fleet *fleet;
     struct external_facts *external;
     struct notifier notify;
+    struct alerts *alerts;
     struct lease_grants ledger;
     struct pod_shuffle *shuffle;
     struct controller_metrics metrics;

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from contract import PROFILE, STATE
+from objects import budget, pod
 from process import Controller
 from profiles import events
 from wait import wait_for
@@ -140,3 +141,27 @@ def test_a_hook_that_is_down_does_not_keep_a_node_in_maintenance(client, make_no
         client.core.patch_node(node, {"metadata": {"labels": {unique: None}}})
         wait_for(lambda: client.core.read_node(node).metadata.labels[STATE] == "operational", "its work is done")
         wait_for(lambda: any("503" in note for note in events(client, node, "NotificationFailed")), "an Event says why")
+
+
+@pytest.mark.nodes(1)
+def test_a_drain_that_stays_blocked_is_told_once(client, nodes, namespace, start, unique):
+    with WebServer([(200, {}, b"")]) as hook:
+        settings = config(unique, [("hook", "webhook", {"url": hook.url})])
+        settings["instances"]["trigger"] = [{"type": "eviction", "name": "drain", "config": {"action": "drain"}}]
+        settings["notify"] = {"drainBlocked": {"after": "1s", "instances": "hook"}}
+        settings["profiles"][0] = {
+            "name": "p", "operational": {"transitions": [{"check": "asked", "next": "in-maintenance", "trigger": "drain"}]}}
+        client.core.create_namespaced_pod(namespace, pod("held", node=nodes[0]))
+        wait_for(lambda: client.core.read_namespaced_pod("held", namespace).status.phase == "Running", "the pod runs")
+        for name in ("one", "two"):  # no pod under two budgets can be evicted, so the drain is blocked at once
+            client.policy.create_namespaced_pod_disruption_budget(namespace, budget(name, "held", minAvailable=1))
+        start(settings)
+        client.core.patch_node(nodes[0], {"metadata": {"labels": {PROFILE: "p", unique: ""}}})
+        wait_for(lambda: hook.requests, "somebody is told")
+        told = json.loads(hook.requests[0][3])
+        assert (told["node"], told["state"]) == (nodes[0], "drainBlocked")
+        assert told["reason"].startswith(f"pod {namespace}/held: several budgets cover it")
+        for name in ("one", "two"):
+            client.policy.delete_namespaced_pod_disruption_budget(name, namespace)
+        wait_for(lambda: client.core.read_node(nodes[0]).metadata.labels[STATE] == "in-maintenance", "the drain goes on")
+        assert len(hook.requests) == 1

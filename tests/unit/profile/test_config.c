@@ -261,6 +261,78 @@ TEST(config_names_the_place_and_what_is_wanted)
 }
 
 /* Keys that nothing reads: the file is accepted, as the original accepts it, and they are told. */
+TEST(config_reads_whom_to_tell_of_drains_and_requests)
+{
+    static const char instances[] = "instances:\n"
+                                    "  notify:\n"
+                                    "  - type: webhook\n"
+                                    "    name: hook\n"
+                                    "    config: {url: 'http://h'}\n"
+                                    "    schedule: {type: oneshot, config: {delay: 0s}}\n";
+    static const struct {
+        const char *yaml;
+        usec_t after;     /* of drains */
+        uint32_t told[3]; /* by how many instances */
+        const char *problem;
+    } cases[] = {
+        { "notify: {drainBlocked: {after: 1h, instances: hook}}", HOURS(1), { 1, 0, 0 }, NULL },
+        { "notify: {drainBlocked: {instances: hook}, requestRejected: {instances: hook && hook}, "
+          "requestExpired: {instances: hook}}",
+          MINUTES(10),
+          { 1, 2, 1 },
+          NULL },
+        { "profiles: []", 0, { 0 }, NULL },
+        { "notify: some text",
+          0,
+          { 0 },
+          "key 'notify': ignored, because it is no mapping such as {drainBlocked: {after: 10m, "
+          "instances: mail}}" },
+        { "notify: {drainblocked: {instances: hook}}",
+          0,
+          { 0 },
+          "key 'drainblocked' is unknown in notify and ignored; did you mean 'drainBlocked'?" },
+        { "notify: {requestExpired: {after: 1h, instances: hook}}",
+          0,
+          { 0, 0, 1 },
+          "key 'after' is unknown in an entry of 'notify' and ignored" },
+        { "notify: {drainBlocked: {after: soon, instances: hook}}",
+          -1,
+          { 0 },
+          "key 'after': found 'soon', want a duration such as 1h30m or 45s" },
+        { "notify: {drainBlocked: {after: -1s, instances: hook}}",
+          -1,
+          { 0 },
+          "key 'after': found a negative duration, want one such as 10m" },
+        { "notify: {drainBlocked: {after: 1h}}",
+          -1,
+          { 0 },
+          "key 'instances': found nothing, want the names of notify instances" },
+        { "notify: {requestRejected: {instances: mail}}",
+          -1,
+          { 0 },
+          "the requested notification instance \"mail\" is not known to the registry" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct problems problems = { .out = &a };
+        struct config c;
+        check_case((int64_t)i);
+        struct str yaml = arena_printf(&a, "%s%s\n", instances, cases[i].yaml);
+        bool good = cases[i].after >= 0;
+        CHECK_EQ(config_load(yaml, (struct ucfg_env){ 0 }, &a, &c, &problems) == 0, good);
+        CHECK_EQ(problems.n, cases[i].problem != NULL ? 1 : 0);
+        if (cases[i].problem != NULL) {
+            CHECK_STR(problems.items[0].text, cases[i].problem);
+        }
+        for (uint32_t kind = 0; good && kind < CONFIG_ALERT_KINDS; kind++) {
+            CHECK_EQ(c.alerts[kind].instances.n, cases[i].told[kind]);
+        }
+        CHECK(!good || c.alerts[CONFIG_ALERT_DRAIN_BLOCKED].after == cases[i].after);
+    }
+    check_case(-1);
+}
+
 TEST(config_warns_of_keys_that_nothing_reads)
 {
     static const struct {
