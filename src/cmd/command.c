@@ -223,27 +223,52 @@ static int command_builtin(const struct command_list *list, const char *program,
     return COMMAND_OK;
 }
 
+/* Names of the file that have a meaning of their own; by any other name it is drydock. */
+static const struct command_alias {
+    const char *file;
+    const char *program; /* as messages call it */
+    const char *command; /* runs without being named; NULL = the first argument names it */
+} command_aliases[] = {
+    { "kubectl-drydock", "kubectl drydock", NULL },
+    { "kubectl_complete-drydock", "kubectl drydock", COMPLETION_COMMAND },
+    /* The programs of the original images: their charts and manifests go on working. */
+    { "manager", "drydock", "controller" },
+    { "runtime-extension-maintenance-controller", "drydock", "bridge" },
+};
+
+static const struct command_alias *command_alias_find(struct str path)
+{
+    static const struct command_alias plain = { "drydock", "drydock", NULL };
+    size_t slash = str_rfind_char(path, '/');
+    struct str file = slash == SIZE_MAX ? path : str_sub(path, slash + 1, path.n - slash - 1);
+    for (size_t i = 0; i < ARRAY_LEN(command_aliases); i++) {
+        if (str_eq(file, str_from(command_aliases[i].file))) {
+            return &command_aliases[i];
+        }
+    }
+    return &plain;
+}
+
 int command_main(const struct command_list *list, char *const *argv)
 {
-    struct str path = str_from(argv[0]);
-    size_t slash = str_rfind_char(path, '/');
-    struct str name = slash == SIZE_MAX ? path : str_sub(path, slash + 1, path.n - slash - 1);
-    const char *program = str_eq(name, STR("kubectl-drydock")) ? "kubectl drydock" : "drydock";
-    if (str_eq(name, STR("kubectl_complete-drydock"))) {
-        return completion_answer(list, argv + 1);
+    const struct command_alias *alias = command_alias_find(str_from(argv[0]));
+    const char *program = alias->program;
+    const char *word = alias->command;
+    char *const *rest = argv[0] == NULL ? argv : argv + 1;
+    if (word == NULL && rest[0] != NULL) {
+        word = *rest++;
     }
-    if (argv[0] == NULL || argv[1] == NULL) {
+    if (word == NULL) {
         CLEANUP(buf_done)
         struct buf out = { .max = HELP_MAX };
         command_list_help(list, program, &out);
         (void)fwrite(out.p, 1, out.n, stderr);
         return COMMAND_USAGE;
     }
-    struct str word = str_from(argv[1]);
-    const struct command *command = command_find(list, word);
+    const struct command *command = command_find(list, str_from(word));
     if (command != NULL) {
-        return command_run(list, command, program, argv + 2);
+        return command_run(list, command, program, rest);
     }
-    int code = command_builtin(list, program, word, argv + 2);
-    return code < 0 ? command_unknown(list, program, argv[1]) : code;
+    int code = command_builtin(list, program, str_from(word), rest);
+    return code < 0 ? command_unknown(list, program, word) : code;
 }

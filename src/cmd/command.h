@@ -76,7 +76,8 @@ struct command_list {
 /* NULL: there is no such command. */
 const struct command *command_find(const struct command_list *list, struct str name);
 
-/* Finds the command of the first argument, parses and runs it; answers the exit code. */
+/* Finds the command of the first argument, or that of the program's name, parses and runs it;
+ * answers the exit code. */
 int command_main(const struct command_list *list, char *const *argv);
 
 /* Help of all commands, or of one. */

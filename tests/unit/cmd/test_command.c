@@ -82,6 +82,54 @@ TEST(command_main_runs_the_named_command)
     CHECK_EQ(run("kubectl-drydock", "greet", "--name=abc", "x"), 31);
 }
 
+/* Their exit codes tell the two apart. */
+static int first_run(const struct command_call *call)
+{
+    return *(const bool *)call->config ? 21 : 20;
+}
+
+static int second_run(const struct command_call *call UNUSED)
+{
+    return 30;
+}
+
+static const struct option first_flags[] = {
+    { .name = "enable-leader-election", .kind = OPTION_BOOL, .help = "as the original" },
+};
+
+TEST(command_main_knows_the_originals_programs_by_their_name)
+{
+    static const struct command controller = {
+        .name = "controller",
+        .options = { .options = first_flags, .count = ARRAY_LEN(first_flags) },
+        .config_size = sizeof(bool),
+        .run = first_run,
+    };
+    static const struct command bridge = { .name = "bridge", .run = second_run };
+    static const struct command *const both[] = { &controller, &bridge, NULL };
+    static const struct {
+        const char *program;
+        const char *argument;
+        int want;
+    } cases[] = {
+        { "/manager", NULL, 20 },
+        { "/manager", "--enable-leader-election", 21 },
+        { "manager", "--nonsense", COMMAND_USAGE },
+        { "/manager", "bridge", COMMAND_USAGE },
+        { "/runtime-extension-maintenance-controller", NULL, 30 },
+        { "/runtime-extension-maintenance-controller", "controller", COMMAND_USAGE },
+        { "/usr/bin/drydock", "controller", 20 },
+        { "/manager/drydock", NULL, COMMAND_USAGE },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char *argv[] = { (char *)(uintptr_t)cases[i].program, (char *)(uintptr_t)cases[i].argument,
+                         NULL };
+        CHECK_EQ(command_main(&(struct command_list){ .items = both }, argv), cases[i].want);
+    }
+    char *nameless[] = { NULL };
+    CHECK_EQ(command_main(&list, nameless), COMMAND_USAGE);
+}
+
 TEST(command_main_refuses_bad_command_lines_with_2)
 {
     CHECK_EQ(run("drydock", NULL, NULL, NULL), COMMAND_USAGE);
