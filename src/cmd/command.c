@@ -72,6 +72,13 @@ void command_help(const struct command *command, const char *program, struct buf
     }
 }
 
+void command_version(const struct command_list *list, struct buf *out)
+{
+    bool known = list->commit != NULL && list->commit[0] != '\0';
+    buf_printf(out, "drydock " DRYDOCK_VERSION "%s%s%s\n", known ? " (" : "",
+               known ? list->commit : "", known ? ")" : "");
+}
+
 static void command_print(struct str text)
 {
     (void)fwrite(text.p, 1, text.n, stdout); /* nobody is left to tell if stdout is gone */
@@ -203,7 +210,7 @@ static int command_builtin(const struct command_list *list, const char *program,
         return completion_answer(list, argv);
     }
     if (str_eq(name, STR("version"))) {
-        buf_add(&out, STR("drydock " DRYDOCK_VERSION "\n"));
+        command_version(list, &out);
     } else if (str_eq(name, STR("help")) || (dashed && str_eq(name, STR("h")))) {
         struct str word = str_from(argv[0]);
         const struct command *about = str_eq(word, str_from(command_completion.name))

@@ -71,6 +71,7 @@ int command_fail(const struct command_call *call, const struct err *err);
 /* All commands, in the order in which help lists them; ends with NULL. */
 struct command_list {
     const struct command *const *items;
+    const char *commit; /* what the program was built from; NULL or "" = unknown */
 };
 
 /* NULL: there is no such command. */
@@ -79,6 +80,9 @@ const struct command *command_find(const struct command_list *list, struct str n
 /* Finds the command of the first argument, or that of the program's name, parses and runs it;
  * answers the exit code. */
 int command_main(const struct command_list *list, char *const *argv);
+
+/* "drydock 1.2.3 (commit)", as a line. */
+void command_version(const struct command_list *list, struct buf *out);
 
 /* Help of all commands, or of one. */
 void command_list_help(const struct command_list *list, const char *program, struct buf *out);

@@ -1,5 +1,6 @@
 /* The main function of drydock: the table of its commands. */
 #include "cmd/commands.h"
+#include "cmd/version.h"
 
 #include <signal.h>
 
@@ -29,5 +30,6 @@ int main(int argc, char **argv)
     (void)argc;
     /* A peer that closes its end is an error of one exchange, not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
-    return command_main(&(struct command_list){ .items = commands }, argv);
+    const struct command_list list = { .items = commands, .commit = version_commit };
+    return command_main(&list, argv);
 }

@@ -130,6 +130,25 @@ TEST(command_main_knows_the_originals_programs_by_their_name)
     CHECK_EQ(command_main(&list, nameless), COMMAND_USAGE);
 }
 
+TEST(command_version_names_the_commit_where_it_is_known)
+{
+    static const struct {
+        const char *commit;
+        const char *want;
+    } cases[] = {
+        { NULL, "drydock " DRYDOCK_VERSION "\n" },
+        { "", "drydock " DRYDOCK_VERSION "\n" },
+        { "4ac92e4c", "drydock " DRYDOCK_VERSION " (4ac92e4c)\n" },
+        { "4ac92e4c-dirty", "drydock " DRYDOCK_VERSION " (4ac92e4c-dirty)\n" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(buf_done)
+        struct buf out = { 0 };
+        command_version(&(struct command_list){ .commit = cases[i].commit }, &out);
+        CHECK_STR(buf_str(&out), cases[i].want);
+    }
+}
+
 TEST(command_main_refuses_bad_command_lines_with_2)
 {
     CHECK_EQ(run("drydock", NULL, NULL, NULL), COMMAND_USAGE);
