@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 SEEDS ?= 300
 FUZZ_SECONDS ?= 20
 
-.PHONY: all demo test test-cluster bench fuzz lint install clean
+.PHONY: all demo image test test-cluster bench fuzz lint install clean
 all: build/drydock
 
 .PHONY: deps
@@ -34,6 +34,10 @@ build/drydock: product build/swarm
 
 demo: product
 	@build/drydock demo
+
+# build/drydock-image.tar, for containerd and registries, and what is in it as SPDX.
+image: product
+	@tools/image
 
 test:
 	@tools/deps test lint
