@@ -6,6 +6,7 @@ case does to a connection it does to that of a Cluster of its own.
 """
 
 import concurrent.futures
+import contextlib
 import itertools
 import os
 
@@ -288,12 +289,14 @@ def end_all(running):
         raise failure
 
 
-def module_bridge(*flags):
-    """A fixture: one bridge for all cases of a module, which all namespaces are served by."""
+def module_bridge(*flags, build=contextlib.nullcontext):
+    """A fixture: one bridge for all cases of a module, which all namespaces are served by; `build` chooses its program."""
     @pytest.fixture(scope="module", name="bridge", autouse=True)
     def fixture(bridge_clusters, tmp_path_factory):
         folder = str(tmp_path_factory.mktemp("bridge"))
-        with Bridge(bridge_clusters.home.kubeconfig, folder, flags=["--lease-namespace", "default", *flags]) as bridge:
+        with build():
+            bridge = Bridge(bridge_clusters.home.kubeconfig, folder, flags=["--lease-namespace", "default", *flags])
+        with bridge:
             bridge.wait_ready()
             wait_for(lambda: leads(bridge), "it leads")
             yield bridge

@@ -10,6 +10,7 @@ import socket
 
 import pytest
 
+from attacks import release_build
 from backend import Sandbox
 from process import Bridge, Controller, fetch
 from wait import wait_for
@@ -53,10 +54,13 @@ def get(path):
 def fleet(tmp_path_factory):
     """A controller of many nodes that has nothing to do."""
     folder = tmp_path_factory.mktemp("fleet")
-    with Sandbox(folder / "sandbox", nodes=NODES) as sandbox, Controller(sandbox.kubeconfig, folder) as controller:
-        controller.wait_ready()
-        wait_for(controller.idle, "all nodes are served")
-        yield controller
+    with Sandbox(folder / "sandbox", nodes=NODES) as sandbox:
+        with release_build():
+            controller = Controller(sandbox.kubeconfig, folder)
+        with controller:
+            controller.wait_ready()
+            wait_for(controller.idle, "all nodes are served")
+            yield controller
 
 
 class Lease:

@@ -8,12 +8,13 @@ import time
 import pytest
 import yaml
 
+from attacks import release_build
 from bridge import fixture_bridge_env, module_bridge
 from capi import DELETED, MAINTAINED
 from hostile import Hostile, certificate
 from wait import wait_for
 
-fixture_bridge = module_bridge()
+fixture_bridge = module_bridge(build=release_build)
 
 MEMORY_MAX = 128 << 20  # bytes that all attackers together may cost; one of them cost 3 GiB in ten seconds before there were limits
 SAFETY = 30  # seconds after which a server stops by itself, so that no case runs for ever
