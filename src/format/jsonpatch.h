@@ -3,8 +3,8 @@
  *
  * As kube-apiserver's library does it, which is laxer than the RFC: an index may have leading zeros
  * or count from the end (-1), `test` for null passes where nothing is, and it compares numbers by
- * their text. An empty document (NULL) stays empty, whatever the patch does; null can be replaced as
- * a whole and is no result. A patch applies as a whole or not at all.
+ * their text. An empty document (NULL) stays empty, whatever the patch does; null can be replaced
+ * as a whole and is no result. A patch applies as a whole or not at all.
  */
 #pragma once
 
