@@ -14,10 +14,11 @@
 
 #define CONFIG_INSTANCES_MAX 1000u /* of one kind; the largest files have some dozens */
 #define CONFIG_PROFILES_MAX 1000u
-#define CONFIG_REQUEUE_NS INT64_C(30000000000)      /* without an interval in the file */
-#define CONFIG_ALERT_AFTER_NS INT64_C(600000000000) /* a drain; without another time in the file   \
-                                                     */
-#define CONFIG_REFRESH_MIN SECONDS(1)               /* however short an interval is written */
+#define CONFIG_REQUEUE_NS INT64_C(30000000000) /* without an interval in the file */
+#define CONFIG_ALERT_AFTER_NS                                                                      \
+    INT64_C(600000000000)             /* a drain; without another time in the file                 \
+                                       */
+#define CONFIG_REFRESH_MIN SECONDS(1) /* however short an interval is written */
 
 struct config_instance {
     const struct plugin *plugin;
