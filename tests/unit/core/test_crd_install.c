@@ -156,21 +156,21 @@ TEST(install_brings_an_old_one_up_to_date)
     crd_install_fixture_end(&s);
 }
 
-/* Most of our CRDs have no annotations: those of others, such as kubectl's, are no difference. */
+/* Annotations of others, such as kubectl's, stay and are no difference. */
 TEST(install_leaves_annotations_of_others)
 {
     struct crd_install_fixture s;
     crd_install_fixture_begin(&s);
     crd_install_fixture_install(&s);
     crd_install_fixture_run(&s);
-    crd_install_fixture_patch(&s, "nodeseries.drydock.dev",
+    crd_install_fixture_patch(&s, "maintenancelimits.repairman.k8s.io",
                               "{\"metadata\":{\"annotations\":{\"owner\":\"me\"}}}");
     crd_install_fixture_install(&s);
     crd_install_fixture_run(&s);
     CHECK_EQ(s.created + s.changed, 0);
     const struct jval *crd =
         apiserver_find(s.server, STR("apiextensions.k8s.io"), STR("customresourcedefinitions"),
-                       STR_NONE, STR("nodeseries.drydock.dev"));
+                       STR_NONE, STR("maintenancelimits.repairman.k8s.io"));
     CHECK_STR(jval_str(jval_at(crd, "metadata.annotations.owner")), "me");
     crd_install_fixture_end(&s);
 }
