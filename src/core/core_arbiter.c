@@ -160,15 +160,22 @@ static void rights_ask(struct core *c)
         rights_on_reply, c);
 }
 
-/* What the group serves; when its document cannot be read, all of it. */
-static void kinds_read(struct core *c, struct str body)
+/* What the group serves; where its document does not say, all of it. False: that is no such
+ * document, but for instance the page of a proxy. */
+static bool kinds_read(struct core *c, struct str body)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err ignored = { 0 };
     const struct jval *group = NULL;
-    int r = json_parse(body, JSON_GO, &tmp, &group, &ignored);
-    const struct jval *resources = r < 0 ? NULL : jval_get(group, STR("resources"));
+    if (json_parse(body, JSON_GO, &tmp, &group, &ignored) < 0 || jval_kind(group) != JOBJ) {
+        return false;
+    }
+    const struct jval *kind = jval_get(group, STR("kind"));
+    const struct jval *resources = jval_get(group, STR("resources"));
+    if (kind != NULL && !str_eq(jval_str(kind), STR("APIResourceList"))) {
+        return false;
+    }
     for (size_t i = 0; i < ARRAY_LEN(kind_plurals); i++) {
         c->kind_installed[i] = jval_kind(resources) != JARR;
     }
@@ -179,6 +186,7 @@ static void kinds_read(struct core *c, struct str body)
                 str_eq(jval_str(jval_get(resource, STR("name"))), str_from(kind_plurals[i]));
         }
     }
+    return true;
 }
 
 /* ── waiting for the CRDs ──────────────────────────────────────────────────────────────────── */
@@ -244,7 +252,10 @@ static void group_on_reply(void *ctx, const struct api_reply *reply)
     c->crd_call = NULL;
     switch (client_note(&c->client, API_GET, reply)) {
     case RETRY_DONE:
-        kinds_read(c, reply->body);
+        if (!kinds_read(c, reply->body)) {
+            loop_timer_set(&c->crd_retry, loop_now(c->loop) + DISCOVERY_RETRY);
+            return;
+        }
         c->right = 0;
         rights_ask(c);
         return;
