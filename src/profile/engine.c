@@ -433,8 +433,7 @@ static struct str engine_held_reason(struct decision *d, const struct engine_pro
 static bool engine_takes_lease(const struct engine_transition *t)
 {
     for (uint32_t i = 0; i < t->check_n; i++) {
-        if (str_eq(str_from(t->checks[i].plugin->name), STR("stagger")) &&
-            t->checks[i].verdict.answer == CHECK_PASS) {
+        if (t->checks[i].plugin->takes_lease && t->checks[i].verdict.answer == CHECK_PASS) {
             return true;
         }
     }

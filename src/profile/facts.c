@@ -90,6 +90,12 @@ struct facts_prometheus facts_prometheus(const struct facts *f, uint32_t index)
     return x != NULL ? x->answer : (struct facts_prometheus){ 0 };
 }
 
+usec_t facts_asked(const struct facts *f, uint32_t index)
+{
+    const struct facts_instance *x = facts_find(f, index);
+    return x != NULL && x->answer.known ? x->answer.asked : INT64_MIN;
+}
+
 struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t i)
 {
     const struct facts_instance *x = facts_find(f, index);

@@ -67,6 +67,9 @@ struct facts *facts_new(void);
 void facts_free(struct facts *f); /* accepts NULL */
 
 struct facts_prometheus facts_prometheus(const struct facts *f, uint32_t index);
+/* Of a check that asks a foreign system (plugin_table.h, asks_outside), whichever it is: the wall
+ * time at which the answer that is known was asked for; INT64_MIN: none is known. */
+usec_t facts_asked(const struct facts *f, uint32_t index);
 /* The i-th lease of a stagger. The leases behind a free one may be unknown: nobody needs them. */
 struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t i);
 struct facts_affinity facts_affinity(const struct facts *f, struct str node);

@@ -79,7 +79,7 @@ static void grant_note_facts(struct grant *g, const struct engine_profile *e, ui
     arena_reset(&g->memory);
     g->facts = ARENA_ARRAY(&g->memory, uint32_t, MAX(t->check_n, 1u));
     for (uint32_t i = 0; i < t->check_n; i++) {
-        if (str_eq(str_from(t->checks[i].plugin->name), STR("prometheusInstant"))) {
+        if (t->checks[i].plugin->asks_outside) {
             g->facts[g->fact_n++] = config->check.vars[i].index;
         }
     }
@@ -92,8 +92,8 @@ static bool grant_knows_facts(const struct managed_node *m, usec_t since)
     usec_t wall = loop_wall(m->c->loop); /* it may have been set back */
     bool all = true;
     for (uint32_t i = 0; i < m->grant->fact_n; i++) {
-        struct facts_prometheus fact = facts_prometheus(facts, m->grant->facts[i]);
-        all = all && fact.known && fact.asked >= since && fact.asked <= wall;
+        usec_t asked = facts_asked(facts, m->grant->facts[i]);
+        all = all && asked >= since && asked <= wall;
     }
     return all;
 }
@@ -241,8 +241,7 @@ void grant_begin(struct managed_node *m, const struct engine_effect *effect)
         pods = pods || t->checks[i].verdict.reads_pods;
     }
     for (uint32_t i = 0; i < t->check_n && g->take_n < CONTROLLER_TAKES_MAX; i++) {
-        if (t->checks[i].verdict.answer == CHECK_PASS &&
-            str_eq(str_from(t->checks[i].plugin->name), STR("stagger"))) {
+        if (t->checks[i].verdict.answer == CHECK_PASS && t->checks[i].plugin->takes_lease) {
             g->takes[g->take_n++] = config->check.vars[i].index;
         }
     }

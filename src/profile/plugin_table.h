@@ -48,6 +48,10 @@ struct plugin {
     const char *help;
     const char *example; /* its `config` */
     bool unsupported;    /* its system is not supported yet */
+    /* Checks: a foreign system answers (facts.h, by instance). It is asked again inside a grant,
+     * before the node is touched; facts_asked says when it was. */
+    bool asks_outside;
+    bool takes_lease; /* checks: a node that passes takes a Lease (stagger_take) for its grant */
 };
 
 /* What the keys of a plugin hold, in the order of its table. */

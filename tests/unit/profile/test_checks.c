@@ -12,6 +12,37 @@ TEST(checks_every_plugin_of_the_table_can_run)
     }
 }
 
+/* What a grant has to ask again, or to take, is said by the table and not by the plugin's name. */
+TEST(checks_that_want_answers_from_outside_say_so_in_the_table)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct plugin_table *table = &plugin_tables[PLUGIN_CHECK];
+    for (uint32_t i = 0; i < table->n; i++) {
+        const struct plugin *p = &table->items[i];
+        if (p->unsupported) {
+            continue;
+        }
+        struct check_fixture b;
+        check_fixture_begin(
+            &b, arena_printf(&tmp, "  - {name: x, type: %s, config: %s}\n", p->name, p->example).p);
+        check_fixture_node(&b, "n", "version=1.2.3", NULL);
+        struct check_verdict v = check_fixture_run(&b, "x", "n");
+        bool outside = false;
+        bool leases = false;
+        for (uint32_t k = 0; k < v.want_n; k++) {
+            enum facts_kind kind = v.wants[k].kind;
+            leases = leases || kind == FACTS_STAGGER;
+            outside = outside || (kind != FACTS_STAGGER && kind != FACTS_AFFINITY);
+        }
+        check_case((int64_t)i);
+        CHECK_EQ(p->asks_outside, outside);
+        CHECK_EQ(p->takes_lease, leases);
+        check_fixture_end(&b);
+    }
+    check_case(-1);
+}
+
 /* One node a case: its labels, annotations or conditions, what the check says. `line` is the one of
  * tests/ASSERTIONS.md, check plugins. */
 struct node_case {

@@ -11,6 +11,7 @@ TEST(facts_that_nobody_told_are_unknown)
 {
     struct facts *f = facts_new();
     CHECK(!facts_prometheus(f, 3).known);
+    CHECK_EQ(facts_asked(f, 3), INT64_MIN);
     CHECK(!facts_stagger(f, 0, 7).known);
     CHECK(!facts_affinity(f, STR("a")).known);
     facts_free(f);
