@@ -98,20 +98,38 @@ static const char *const right_verbs[] = { "list", "watch" };
 
 static void rights_ask(struct core *c);
 
-static void rights_deny(struct core *c, const char *verb, const char *plural)
+/* `what` and the right that is asked about: why requests and limits are not served. */
+static void rights_tell(struct core *c, const char *news, const char *what)
 {
-    bool is_new = c->denied.n == 0;
-    buf_reset(&c->denied_text);
-    buf_printf(&c->denied_text,
-               "MaintenanceRequests and MaintenanceLimits are not served: this controller may not "
-               "%s %s of " MAINTENANCE_GROUP,
-               verb, plural);
-    c->denied = buf_str(&c->denied_text);
-    if (is_new) {
-        log_warn(c->log, "A right is missing", KV_STR("why", c->denied));
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str text = arena_printf(&tmp,
+                                   "MaintenanceRequests and MaintenanceLimits are not served: %s "
+                                   "%s %s of " MAINTENANCE_GROUP,
+                                   what, right_verbs[c->right % ARRAY_LEN(right_verbs)],
+                                   kind_plurals[c->right / ARRAY_LEN(right_verbs)]);
+    if (!str_eq(text, c->denied)) {
+        log_warn(c->log, news, KV_STR("why", text));
     }
+    buf_reset(&c->denied_text);
+    buf_add(&c->denied_text, text);
+    c->denied = buf_str(&c->denied_text);
+}
+
+static void rights_deny(struct core *c)
+{
+    rights_tell(c, "A right is missing", "this controller may not");
     core_tell_arbiter(c);
     loop_timer_set(&c->crd_retry, loop_now(c->loop) + DENIED_RETRY);
+}
+
+/* No answer, or one that does not say: limits may be in force that cannot be seen yet, so nothing
+ * is decided without them, and everything is asked again soon. */
+static void rights_doubt(struct core *c)
+{
+    rights_tell(c, "The API server's answer about a right cannot be read",
+                "it is not known yet whether this controller may");
+    loop_timer_set(&c->crd_retry, loop_now(c->loop) + DISCOVERY_RETRY);
 }
 
 static void rights_on_reply(void *ctx, const struct api_reply *reply)
@@ -122,16 +140,21 @@ static void rights_on_reply(void *ctx, const struct api_reply *reply)
     struct err ignored = { 0 };
     const struct jval *review = NULL;
     c->crd_call = NULL;
-    /* A server that does not say is asked by the watches themselves. */
-    if (client_note(&c->client, API_POST, reply) == RETRY_DONE &&
-        json_parse(reply->body, JSON_GO, &tmp, &review, &ignored) == 0 &&
-        !jval_bool(jval_at(review, "status.allowed"), true)) {
-        rights_deny(c, right_verbs[c->right % ARRAY_LEN(right_verbs)],
-                    kind_plurals[c->right / ARRAY_LEN(right_verbs)]);
-        return;
+    enum retry_verdict verdict = client_note(&c->client, API_POST, reply);
+    /* A server that does not take the question is asked by the watches themselves. */
+    bool answers = verdict != RETRY_ABSENT && verdict != RETRY_REFUSED;
+    const struct jval *allowed = NULL;
+    if (verdict == RETRY_DONE && json_parse(reply->body, JSON_GO, &tmp, &review, &ignored) == 0) {
+        allowed = jval_at(review, "status.allowed");
     }
-    c->right++;
-    rights_ask(c);
+    if (answers && jval_kind(allowed) != JBOOL) {
+        rights_doubt(c);
+    } else if (answers && !jval_bool(allowed, false)) {
+        rights_deny(c);
+    } else {
+        c->right++;
+        rights_ask(c);
+    }
 }
 
 /* One after the other, of the kinds that are there; after the last one the arbiter starts. */

@@ -28,6 +28,8 @@ struct denying_api {
     struct api *upstream;
     const char *verb; /* NULL: all are there */
     const char *plural;
+    int status;       /* of the answer about that right; 0 = 201 */
+    const char *body; /* likewise; NULL: that it is missing */
     bool no_evictions;
     api_on_reply on_reply; /* of the question that is under way: there is one at a time */
     void *ctx;
@@ -96,8 +98,8 @@ static void denying_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct denying_api *d = ctx;
     struct api_reply told = *reply;
-    told.status = 201;
-    told.body = STR("{\"status\":{\"allowed\":false}}");
+    told.status = d->status != 0 ? d->status : 201;
+    told.body = d->body != NULL ? str_from(d->body) : STR("{\"status\":{\"allowed\":false}}");
     d->on_reply(d->ctx, &told);
 }
 
@@ -315,6 +317,51 @@ TEST(core_does_not_wait_for_kinds_that_it_may_not_read)
     CHECK(core_ready(f.core, &why));
     CHECK_STR(why, "");
     fixture_end(&f);
+}
+
+/* Limits that cannot be seen yet may be in force. */
+TEST(core_takes_no_answer_about_a_right_for_a_yes)
+{
+    static const struct {
+        int status;
+        const char *body;
+        bool goes_on; /* the question itself is refused: the watches will tell */
+    } cases[] = {
+        { 201, "<html>a proxy's page</html>", false },
+        { 201, "{\"status\":{}}", false },
+        { 201, "{\"status\":{\"allowed\":\"yes\"}}", false },
+        { 201, "[]", false },
+        { 500, "", false },
+        { 404, "404 page not found", true },
+        { 403, "{\"kind\":\"Status\",\"code\":403}", true },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fixture f;
+        struct str why;
+        check_case((int64_t)i);
+        fixture_begin(&f);
+        fixture_install_crds(&f);
+        f.denying.verb = "list";
+        f.denying.plural = "maintenancerequests";
+        f.denying.status = cases[i].status;
+        f.denying.body = cases[i].body;
+        core_start(f.core);
+        fixture_run(&f, MINUTES(1));
+        CHECK_EQ(f.core->limits_known, cases[i].goes_on);
+        CHECK_EQ(f.core->arbiter != NULL, cases[i].goes_on);
+        CHECK(core_ready(f.core, &why));
+        CHECK_STR(why, cases[i].goes_on ? ""
+                                        : "MaintenanceRequests and MaintenanceLimits are not "
+                                          "served: it is not known yet whether this controller "
+                                          "may list maintenancerequests of repairman.k8s.io");
+        f.denying.verb = NULL; /* the server answers again */
+        fixture_run(&f, SECONDS(10));
+        CHECK(f.core->arbiter != NULL);
+        CHECK(core_ready(f.core, &why));
+        CHECK_STR(why, "");
+        fixture_end(&f);
+    }
+    check_case(-1);
 }
 
 TEST(core_starts_the_arbiter_when_the_crds_are_installed)
