@@ -1,13 +1,14 @@
 #include "kinds/reservation.h"
 
 #include "base/timestamp.h"
+#include "kinds/maintenance_request.h"
 
 #include <stdlib.h>
 
 static uint32_t reservation_number(const struct jval *v)
 {
     int64_t n = 0;
-    return jval_i64(v, &n) && n > 0 && n < (int64_t)UINT32_MAX ? (uint32_t)n : 0;
+    return jval_i64(v, &n) && n > 0 && n <= (int64_t)MREQUEST_GRANT_MAX ? (uint32_t)n : 0;
 }
 
 struct reservation_key {

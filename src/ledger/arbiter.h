@@ -171,6 +171,9 @@ struct ask_view {
     uint32_t grant;     /* as asked for */
     /* The reservations can be removed only when the owner has said that `grant` is over. */
     bool must_close_grant;
+    /* A reservation or the lock is of a higher number than `grant`, and of the same uid: of a grant
+     * that the owner has not heard of yet, or that its object has forgotten. 0: there is none. */
+    uint32_t newer_grant;
 };
 void ask_view(const struct ask *k, struct ask_view *ret);
 

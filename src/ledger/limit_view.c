@@ -75,10 +75,33 @@ static struct str gap_text(const struct limit *l, struct arena *out)
                         STR_ARG(l->name), STR_ARG(timestamp_print_seconds(end, text)));
 }
 
+/* The highest number above the one that is asked for which the server has for the ask's uid. */
+static uint32_t newer_grant(const struct ask *k)
+{
+    const struct target_lock *l = k->lock;
+    uint32_t newest = 0;
+    if (l->exists && target_lock_is_held_by(l, k->spec.uid) && !ask_grant_is_current(k, l->grant)) {
+        newest = l->grant;
+    }
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        const struct reservation *entry = limit_state_reservation(k->applied[i].limit, k->spec.uid);
+        if (entry != NULL && !ask_grant_is_current(k, entry->grant)) {
+            newest = MAX(newest, entry->grant);
+        }
+    }
+    return newest > k->spec.grant ? newest : 0;
+}
+
 static struct str not_computed_text(const struct ask *k, struct arena *out)
 {
     const struct arbiter *a = k->arbiter;
     const struct limit_state *b = k->blocking_limit;
+    if (a->may_act && newer_grant(k) > 0) {
+        return arena_printf(out,
+                            "something is held for grant %u of this request, which its status "
+                            "does not know",
+                            newer_grant(k));
+    }
     if (b != NULL && !b->usable) {
         return arena_printf(out, "limit " STR_FMT ": " STR_FMT, STR_ARG(limit_of(b)->name),
                             STR_ARG(b->problem));
@@ -147,6 +170,7 @@ void ask_fill_view(const struct ask *k, struct arena *out, struct ask_view *ret)
         .next = USEC_NEVER,
         .grant = k->spec.grant,
         .must_close_grant = k->must_close_grant,
+        .newer_grant = newer_grant(k),
     };
     ask_view_limits(k, out, &v);
     if (waits) {

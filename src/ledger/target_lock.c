@@ -126,6 +126,7 @@ static void target_lock_read(struct target_lock *l, const struct jval *object, u
     (void)str_to_u32(/* 0 when it does not say */
                      jval_str(jval_get(jval_at(object, "metadata.annotations"), KEY_LOCK_GRANT)),
                      &l->grant);
+    l->grant = l->grant <= MREQUEST_GRANT_MAX ? l->grant : 0; /* no request gets so far */
     target_lock_set_text(&l->holder, jval_str(jval_at(object, "spec.holderIdentity")));
     target_lock_set_text(&l->holder_name, jval_str(jval_get(jval_at(object, "metadata.annotations"),
                                                             KEY_LOCK_HOLDER)));

@@ -80,10 +80,12 @@ static void decide_queue(struct phase_decision *l)
     if (!phase_undone(l, /* uncordon= */ true)) {
         return; /* a cordon that came late, of a grant that is over */
     }
-    if (f->ask.must_close_grant && f->ask.grant > l->s->grant) {
-        /* Something is there for a grant that does not come: it is over before it began. */
+    /* Something is there for a grant that does not come: it is over before it began. Likewise for
+     * one that the status has lost. If the status is merely old, this write conflicts. */
+    uint32_t over = MAX(f->ask.must_close_grant ? f->ask.grant : 0, f->ask.newer_grant);
+    if (over > l->s->grant) {
         l->s->phase = MR_PHASE_PENDING;
-        l->s->grant = f->ask.grant;
+        l->s->grant = over;
     }
     if (l->m->deleting || f->releasing) {
         l->p->ask = PHASE_ASK_RELEASE;
@@ -231,7 +233,8 @@ static struct phase_rollback grant_rollback(const struct phase_decision *l)
         return rollback_for(COND_SAFE, STR("TargetReplaced"),
                             STR("the target was replaced by one of that name"));
     }
-    if (waits && f->ask.why != ASK_WHY_NONE && f->ask.why != ASK_WHY_NOT_COMPUTED) {
+    if (waits && (f->ask.newer_grant > 0 ||
+                  (f->ask.why != ASK_WHY_NONE && f->ask.why != ASK_WHY_NOT_COMPUTED))) {
         return rollback_for(COND_LIMIT_AVAILABLE, f->ask.reason, f->ask.message);
     }
     if (f->check == PHASE_CHECK_FAILED) {

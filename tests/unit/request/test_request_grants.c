@@ -95,6 +95,26 @@ TEST(numbers_of_grants_that_do_not_come_are_passed_over)
     }
 }
 
+/* The status has lost the number of a grant, of which the lock or a reservation still speaks. */
+TEST(numbers_that_the_status_has_lost_are_passed_over)
+{
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_PENDING);
+    d.f.grants_numbered = true;
+    phase_fixture_wait(&d, ASK_WHY_NOT_COMPUTED, "NotComputed");
+    d.f.ask.grant = 1;
+    d.f.ask.newer_grant = 7;
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
+    CHECK_EQ(d.p.status.grant, 7);
+    d.m.status.phase = MR_PHASE_PREPARING; /* a lower number, and not held: nobody else will say */
+    d.m.status.grant = 2;
+    d.f.ask.grant = 2;
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
+    CHECK_EQ(d.p.status.grant, 2); /* the next step passes over it */
+}
+
 /* ── the whole part ────────────────────────────────────────────────────────────────────────── */
 
 static int64_t number(struct requests_fixture *q, const char *name)
@@ -231,6 +251,36 @@ TEST(numbers_are_not_asked_of_what_an_older_version_granted)
     fixture_run_until_phase(&q, "mr-1", "Approved");
     CHECK_EQ(number(&q, "mr-1"), 1);
     CHECK_EQ(entry_number(&q, "mr-1"), 1);
+    fixture_set_state(&q, "mr-1", "Completed");
+    fixture_run_until_clean(&q);
+}
+
+/* Somebody has overwritten the status: the lock and the reservation are of a grant that it does not
+ * know any more, and nobody else will ever say that this grant is over. */
+TEST(numbers_that_were_lost_on_the_server_hold_up_nobody)
+{
+    CLEANUP(fixture_done)
+    struct requests_fixture q = { 0 };
+    fixture_begin(&q, 3, 1);
+    fixture_create_limit(&q, "node", ALL);
+    fixture_create_request(&q, "mr-1", "node-001", "");
+    for (int64_t i = 1; i <= 2; i++) {
+        fixture_run_until_phase(&q, "mr-1", "Approved");
+        fixture_set_state(&q, "mr-1", "Pending");
+        fixture_run(&q, MSECONDS(300));
+    }
+    fixture_run_until_phase(&q, "mr-1", "Approved");
+    CHECK_EQ(entry_number(&q, "mr-1"), 3);
+    fixture_crash(&q);
+    (void)fixture_http(&q, 200, "PATCH",
+                       "/apis/repairman.k8s.io/v1/maintenancerequests/mr-1/status",
+                       "{\"status\":{\"grant\":null,\"phase\":\"Pending\"}}");
+    fixture_set_state(&q, "mr-1", "Pending");
+    fixture_start_controller(&q);
+    fixture_run_until_phase(&q, "mr-1", "Approved");
+    CHECK_EQ(number(&q, "mr-1"), 4); /* above all that was ever there */
+    CHECK_EQ(entry_number(&q, "mr-1"), 4);
+    CHECK_EQ(fixture_locks(&q), 1);
     fixture_set_state(&q, "mr-1", "Completed");
     fixture_run_until_clean(&q);
 }
