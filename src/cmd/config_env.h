@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "profile/ucfg.h"
+#include "format/ucfg.h"
 
 struct config_env {
     struct str zones; /* the folder of the time zones' files */

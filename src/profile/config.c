@@ -2,8 +2,8 @@
 #include "profile/config.h"
 
 #include "base/closest.h"
+#include "format/unknown_keys.h"
 #include "profile/check/check_plugin.h"
-#include "profile/unknown_keys.h"
 
 #define STATES "operational|maintenance-required|in-maintenance"
 
@@ -55,6 +55,17 @@ static bool read_str(struct loader *l, const struct ucfg_value *v, const char *w
         return false;
     }
     return true;
+}
+
+/* Of the keys in the `config` of a plugin. */
+static void warn_unknown(struct loader *l, const struct ucfg_value *config, const struct plugin *p)
+{
+    struct str names = STR("");
+    for (uint32_t i = 0; i < p->key_n; i++) {
+        names = arena_printf(l->u.out, STR_FMT "%s%s", STR_ARG(names), i > 0 ? "|" : "",
+                             p->keys[i].name);
+    }
+    unknown_keys_warn(config, names.p, p->name, l->problems);
 }
 
 static void load_intervals(struct loader *l)
@@ -158,7 +169,7 @@ static void load_schedule(struct loader *l, const struct ucfg_value *instance,
                      STR_ARG(str_sub(name, 0, MIN(name.n, (size_t)64))));
         return;
     }
-    unknown_keys_warn_plugin(config, ret->schedule, l->problems);
+    warn_unknown(l, config, ret->schedule);
     ret->schedule_values = plugin_read(ret->schedule, &l->u, config, config->pos, l->problems);
 }
 
@@ -223,7 +234,7 @@ static void load_instance(struct loader *l, enum plugin_kind kind, const struct 
         obj, kind == PLUGIN_NOTIFY ? "type|name|config|schedule|required" : "type|name|config",
         "an instance", l->problems);
     if (instance.plugin != NULL) {
-        unknown_keys_warn_plugin(config, instance.plugin, l->problems);
+        warn_unknown(l, config, instance.plugin);
     }
     if (instance.plugin != NULL && l->problems->errors == before) {
         instance.values =

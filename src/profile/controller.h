@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "profile/ucfg.h"
+#include "format/ucfg.h"
 #include "port/api.h"
 #include "port/loop.h"
 

@@ -9,7 +9,7 @@
 
 #include "calendar/cron.h"
 #include "calendar/day.h"
-#include "profile/ucfg.h"
+#include "format/ucfg.h"
 
 /* A webhook's secret that begins so is in base64, as Standard Webhooks has it; others are text. */
 #define WEBHOOK_SECRET_PREFIX STR("whsec_")

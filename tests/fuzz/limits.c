@@ -13,7 +13,7 @@
 #include "host/file.h"
 #include "host/http_server.h"
 #include "host/smtp.h"
-#include "profile/ucfg.h"
+#include "format/ucfg.h"
 
 static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("cel"), .bytes = CEL_TEXT_MAX },

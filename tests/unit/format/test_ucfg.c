@@ -1,4 +1,4 @@
-#include "profile/ucfg.h"
+#include "format/ucfg.h"
 #include "base/buf.h"
 #include "tests/vectors.h"
 

@@ -1,5 +1,5 @@
 /* The parser of go-ucfg's small language for the text of a variable. */
-#include "profile/ucfg_literal.h"
+#include "format/ucfg_literal.h"
 
 #include "base/buf.h"
 #include "format/gofloat.h"

@@ -9,8 +9,8 @@
  */
 #pragma once
 
-#include "profile/config_problems.h"
-#include "profile/ucfg_value.h"
+#include "format/config_problems.h"
+#include "format/ucfg_value.h"
 
 #define UCFG_BYTES_MAX ((size_t)1024 * 1024) /* a ConfigMap cannot hold more */
 #define UCFG_TEXT_MAX ((size_t)64 * 1024)    /* a value after its variables were replaced */

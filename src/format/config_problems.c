@@ -1,5 +1,5 @@
 /* The list of problems of one file. */
-#include "profile/config_problems.h"
+#include "format/config_problems.h"
 
 #include <stdarg.h>
 #include <stdio.h>

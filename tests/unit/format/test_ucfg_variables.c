@@ -1,4 +1,4 @@
-#include "profile/ucfg_variables.h"
+#include "format/ucfg_variables.h"
 #include "tests/check.h"
 
 TEST(ucfg_vars_tells_text_names_and_the_rest_apart)

@@ -1,11 +1,11 @@
 /* Loads a configuration file, replaces its variables and converts its values. */
-#include "profile/ucfg.h"
+#include "format/ucfg.h"
 
 #include "base/buf.h"
 #include "base/duration.h"
 #include "format/yaml.h"
-#include "profile/ucfg_literal.h"
-#include "profile/ucfg_variables.h"
+#include "format/ucfg_literal.h"
+#include "format/ucfg_variables.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "profile/ucfg_value.h"
+#include "format/ucfg_value.h"
 
 #define UCFG_LITERAL_DEPTH_MAX 32u /* of [ and {; people write one */
 

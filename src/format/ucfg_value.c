@@ -1,5 +1,5 @@
 /* Values of a configuration file: integers, names of kinds, text of scalars. */
-#include "profile/ucfg_value.h"
+#include "format/ucfg_value.h"
 
 #include "base/hex.h"
 #include "format/gofloat.h"

@@ -1,5 +1,5 @@
 /* The parser of text with variables. */
-#include "profile/ucfg_variables.h"
+#include "format/ucfg_variables.h"
 
 #include "base/buf.h"
 

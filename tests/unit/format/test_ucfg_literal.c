@@ -1,4 +1,4 @@
-#include "profile/ucfg_literal.h"
+#include "format/ucfg_literal.h"
 #include "tests/check.h"
 
 TEST(ucfg_literal_reads_quotes_lists_and_mappings)

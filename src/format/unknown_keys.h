@@ -6,14 +6,11 @@
  */
 #pragma once
 
-#include "profile/plugin_table.h"
+#include "format/ucfg.h"
 
 /* `names` is what may stand in the mapping: "check|notify|trigger". `what` is where, for people:
  * "a transition". `obj` may be NULL. */
 void unknown_keys_warn(const struct ucfg_value *obj, const char *names, const char *what,
                        struct problems *problems);
-/* The same for the `config` of a plugin. */
-void unknown_keys_warn_plugin(const struct ucfg_value *config, const struct plugin *plugin,
-                              struct problems *problems);
 /* The same for the file as a whole, where any key that a variable names may stand, too. */
 void unknown_keys_warn_root(const struct ucfg *u, const char *names, struct problems *problems);

@@ -1,4 +1,4 @@
-#include "profile/unknown_keys.h"
+#include "format/unknown_keys.h"
 
 #include <string.h>
 
@@ -41,24 +41,6 @@ void unknown_keys_warn(const struct ucfg_value *obj, const char *names, const ch
         struct closest near = closest_to(member->name);
         if (!is_known(str_from(names), member->name, &near)) {
             warn(member, near.best, what, problems);
-        }
-    }
-}
-
-void unknown_keys_warn_plugin(const struct ucfg_value *config, const struct plugin *plugin,
-                              struct problems *problems)
-{
-    for (uint32_t i = 0; config != NULL && i < config->member_n; i++) {
-        const struct ucfg_value_member *member = &config->members[i];
-        struct closest near = closest_to(member->name);
-        bool known = false;
-        for (uint32_t k = 0; k < plugin->key_n; k++) {
-            struct str key = str_from(plugin->keys[k].name);
-            known = known || str_eq(key, member->name);
-            closest_offer(&near, key);
-        }
-        if (!known) {
-            warn(member, near.best, plugin->name, problems);
         }
     }
 }
