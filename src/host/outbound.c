@@ -192,6 +192,7 @@ static struct outbound_call *host_http(struct outbound *outbound,
     call->request.url = arena_str(a, request->url);
     call->request.headers = headers;
     call->request.body = arena_str(a, request->body);
+    call->request.reply_header = arena_str(a, request->reply_header);
     call->reply.max = request->reply_max > 0 ? request->reply_max : OUTBOUND_REPLY_MAX;
     struct err err = { 0 };
     if (http_check(call, &err) < 0) {
@@ -250,10 +251,25 @@ static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
     return call->over_limit ? 0 : size * n;
 }
 
+static void http_note_header(struct outbound_call *call, struct str line)
+{
+    struct str name;
+    struct str value;
+    if (str_starts(line, STR("HTTP/"))) {
+        call->header = STR_NONE; /* the answer of a proxy came before */
+    } else if (call->request.reply_header.n > 0 && call->header.n == 0 &&
+               str_cut(line, STR(":"), &name, &value) &&
+               str_eq_fold(str_trim(name), call->request.reply_header)) {
+        call->header = arena_str(&call->memory, str_trim(value));
+    }
+}
+
 static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
 {
     struct outbound_call *call = ctx;
-    if (str_trim((struct str){ .p = data, .n = size * n }).n == 0) {
+    struct str line = str_trim((struct str){ .p = data, .n = size * n });
+    http_note_header(call, line);
+    if (line.n == 0) {
         long status = 0;
         (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
         call->head_done = status >= 200;
@@ -315,6 +331,10 @@ static void http_start(struct outbound_call *call)
     (void)curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call);
     (void)curl_easy_setopt(call->easy, CURLOPT_HEADERFUNCTION, curl_on_header);
     (void)curl_easy_setopt(call->easy, CURLOPT_HEADERDATA, call);
+    if (r->insecure) {
+        (void)curl_easy_setopt(call->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        (void)curl_easy_setopt(call->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     if (r->body.n > 0 || str_eq(r->method, STR("POST")) || str_eq(r->method, STR("PUT"))) {
         (void)curl_easy_setopt(call->easy, CURLOPT_POST, 1L);
         (void)curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.n);
@@ -380,6 +400,7 @@ static void deliver(struct outbound_call *call)
         reply = (struct outbound_reply){
             .status = call->status,
             .body = buf_str(&call->reply),
+            .header = call->header,
             .retry_after = call->retry_after,
         };
     }

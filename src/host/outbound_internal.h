@@ -70,6 +70,7 @@ struct outbound_call {
     CURL *easy;
     struct buf reply;
     int status;
+    struct str header; /* the one that the request wants */
     usec_t retry_after;
     struct err err; /* code 0 = none */
     struct outbound_mail_state mail_state;

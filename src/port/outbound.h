@@ -27,8 +27,10 @@ struct outbound_request {
     const struct outbound_header *headers;
     uint32_t header_n;
     struct str body;
-    usec_t timeout;   /* 0 = OUTBOUND_TIMEOUT */
-    size_t reply_max; /* 0 = OUTBOUND_REPLY_MAX; a longer answer is ERR_LIMIT */
+    struct str reply_header; /* whose value is wanted, too: "X-Subject-Token"; empty = none */
+    bool insecure;           /* the server's certificate is not checked */
+    usec_t timeout;          /* 0 = OUTBOUND_TIMEOUT */
+    size_t reply_max;        /* 0 = OUTBOUND_REPLY_MAX; a longer answer is ERR_LIMIT */
 };
 
 /* The payload is header and text, its lines may end in \n or \r\n. STARTTLS is used when the server
@@ -48,9 +50,10 @@ struct outbound_mail {
 };
 
 struct outbound_reply {
-    int status;      /* HTTP status, or the SMTP code that decided: 250 = the server has taken it;
-                        0 = no answer, then `err` says why */
-    struct str body; /* of SMTP: the text behind the code */
+    int status;        /* HTTP status, or the SMTP code that decided: 250 = the server has taken it;
+                          0 = no answer, then `err` says why */
+    struct str body;   /* of SMTP: the text behind the code */
+    struct str header; /* the value of `reply_header`, of several the first; empty = none */
     usec_t retry_after;    /* from the header; 0 = none */
     const struct err *err; /* NULL when there is a status */
 };

@@ -120,6 +120,7 @@ static void outbound_call_arrives(void *ctx)
     }
     call->answer = answer;
     call->answer.body = arena_str(&call->call.memory, answer.body);
+    call->answer.header = arena_str(&call->call.memory, answer.header);
     if (outcome.action == SIM_ACTION_FAIL) {
         call->call.failure = outcome.failure;
     } else if (answer.failure != 0) {
@@ -142,6 +143,7 @@ static void outbound_call_delivered(void *ctx)
     } else {
         reply.status = call->answer.status;
         reply.body = call->answer.body;
+        reply.header = call->answer.header;
         reply.retry_after = call->answer.retry_after;
     }
     outbound_on_reply on_reply = call->on_reply;
@@ -192,6 +194,7 @@ static struct outbound_call *sim_outbound_http(struct outbound *outbound,
     m->request.url = arena_str(&m->memory, request->url);
     m->request.headers = headers;
     m->request.body = arena_str(&m->memory, request->body);
+    m->request.reply_header = arena_str(&m->memory, request->reply_header);
     return call;
 }
 

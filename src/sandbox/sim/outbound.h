@@ -31,6 +31,7 @@ struct inbox_message {
 struct inbox_answer {
     int status;            /* 0: silence, until the client's time is up */
     struct str body;       /* lives until the next message */
+    struct str header;     /* the value of the header that the request wants; likewise */
     usec_t retry_after;    /* 0 = none */
     usec_t delay;          /* before the answer sets out */
     enum err_code failure; /* instead of an answer: the connection breaks; 0 = none */

@@ -19,6 +19,7 @@ struct story {
     struct buf seen;
     char last[512]; /* the last error's sentence */
     usec_t retry_after;
+    char header[64]; /* the one that was asked for */
     uint32_t replies;
     bool free_at_reply;
     /* the peer's side */
@@ -62,6 +63,7 @@ static void on_reply(void *ctx, const struct outbound_reply *reply)
                    STR_ARG(str_sub(reply->body, 0, 60)));
     }
     s->retry_after = reply->retry_after;
+    (void)snprintf(s->header, sizeof(s->header), STR_FMT, STR_ARG(reply->header));
     s->replies++;
     if (s->free_at_reply) {
         host_outbound_free(STEAL(s->outbound));
@@ -150,6 +152,27 @@ TEST(outbound_gives_every_status_and_follows_nothing)
 }
 
 /* A URL is often a secret: what is wrong is told without it. */
+TEST(outbound_gives_the_header_that_is_wanted)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, answer);
+    story_open(&s, &(struct host_outbound_config){ 0 });
+    struct outbound_request request = { .method = STR("GET"), .url = url(&s, "http", "/") };
+    s.headers = "x-subject-token:  first \r\nX-Subject-Token: second\r\n";
+    (void)outbound_http(s.outbound, &request, on_reply, &s);
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(s.header, "");
+    request.reply_header = STR("X-Subject-Token");
+    (void)outbound_http(s.outbound, &request, on_reply, &s);
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK_STR(s.header, "first");
+    s.headers = "";
+    (void)outbound_http(s.outbound, &request, on_reply, &s);
+    RUN_UNTIL(s.loop, s.replies == 3);
+    CHECK_STR(s.header, "");
+}
+
 TEST(outbound_refuses_what_cannot_be_sent)
 {
     static const struct {
@@ -397,6 +420,17 @@ TEST(outbound_verifies_the_server)
             CHECK_STR(buf_str(&s.seen), cases[i].seen);
             CHECK(cases[i].error == NULL ||
                   str_contains(str_from(s.last), str_from(cases[i].error)));
+            /* Who asks for it is not told the difference, and nobody else profits. */
+            (void)outbound_http(s.outbound,
+                                &(struct outbound_request){ .method = STR("GET"),
+                                                            .url = url(&s, "https", "/"),
+                                                            .insecure = true },
+                                on_reply, &s);
+            RUN_UNTIL(s.loop, s.replies == 2);
+            (void)post(&s, url(&s, "https", "/"), "x");
+            RUN_UNTIL(s.loop, s.replies == 3);
+            CHECK_STR(buf_str(&s.seen),
+                      arena_printf(&a, "%s200 ok;%s", cases[i].seen, cases[i].seen));
         }
         SSL_CTX_free(tls);
         (void)unlink(path);
