@@ -2,6 +2,7 @@
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "cmd/config_file.h"
+#include "cmd/integration_files.h"
 #include "host/outbound.h"
 #include "kinds/keys.h"
 #include "profile/controller.h"
@@ -11,6 +12,7 @@
 #include "web/controller_source.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define SCRAPE_CHECK_EVERY SECONDS(1) /* after SIGTERM, for one more scrape; as the original */
 
@@ -22,6 +24,7 @@ struct controller_flags {
     bool elect;
     bool esx;
     bool kubernikus;
+    struct str kubernikus_config;
     uint32_t leader_port;
     bool install_crds;
     struct str missing_limit;
@@ -48,7 +51,10 @@ static const struct option controller_options[] = {
     { "enable-esx-maintenance", OPTION_BOOL, OPTION(struct controller_flags, esx), NULL, "false",
       NULL, "refused: not part of this version" },
     { "enable-kubernikus-maintenance", OPTION_BOOL, OPTION(struct controller_flags, kubernikus),
-      NULL, "false", NULL, "refused: not part of this version" },
+      NULL, "false", NULL,
+      "mark nodes whose kubelet has another version, delete those with cloud.sap/delete-node" },
+    { "kubernikus-config", OPTION_FILE, OPTION(struct controller_flags, kubernikus_config), "FILE",
+      "config/kubernikus.yaml", NULL, "of Kubernikus; read again when it changes" },
     DAEMON_CLUSTER_OPTIONS(struct controller_flags),
     { "leader-port", OPTION_U32, OPTION(struct controller_flags, leader_port), "PORT", "0", NULL,
       "where the leader serves what other replicas show; 0 means the same port as here" },
@@ -83,6 +89,8 @@ struct controller_app {
     struct controller *controller;
     struct requests_part requests;
     struct config_file config_file;
+    struct integrations integrations;
+    struct integration_files integration_files;
     struct controller_source source;
     struct leader_proxy *proxy;
     struct outbound *leader_proxy_outbound;
@@ -144,6 +152,8 @@ static void controller_app_done(struct controller_app *app)
     controller_source_done(&app->source);
     loop_timer_done(&app->scrape);
     config_file_stop(&app->config_file);
+    integration_files_stop(&app->integration_files);
+    integrations_done(&app->integrations);
     requests_part_done(&app->requests);
     controller_free(app->controller);
     core_free(app->core);
@@ -188,9 +198,8 @@ static void controller_app_install(struct controller_app *app)
 
 static int controller_app_refuse(const struct controller_flags *flags, struct err *err)
 {
-    if (flags->esx || flags->kubernikus) {
-        return err_set(err, ERR_INVALID, "%s: this version has no such part",
-                       flags->esx ? "--enable-esx-maintenance" : "--enable-kubernikus-maintenance");
+    if (flags->esx) {
+        return err_set(err, ERR_INVALID, "--enable-esx-maintenance: this version has no such part");
     }
     return 0;
 }
@@ -297,6 +306,37 @@ static int controller_app_open_core(struct controller_app *app, struct err *err)
     return r;
 }
 
+/* The flags of each provider; a new one has its line here. */
+struct controller_app_provider {
+    const char *name;
+    bool enabled;
+    struct str file;
+};
+
+static int controller_app_start_integrations(struct controller_app *app, struct err *err)
+{
+    const struct controller_flags *flags = app->flags;
+    const struct controller_app_provider providers[] = {
+        { "kubernikus", flags->kubernikus, flags->kubernikus_config },
+    };
+    struct integrations_config config = {
+        .outbound = app->outbound,
+        .files = &integration_files_host,
+    };
+    struct str paths[INTEGRATIONS_MAX] = { 0 };
+    for (uint32_t i = 0; i < integration_provider_n; i++) {
+        for (size_t k = 0; k < ARRAY_LEN(providers); k++) {
+            if (strcmp(integration_providers[i]->name, providers[k].name) == 0) {
+                config.enabled[i] = providers[k].enabled;
+                paths[i] = providers[k].file;
+            }
+        }
+    }
+    integrations_init(&app->integrations, app->core, &config);
+    return integration_files_start(&app->integration_files, &app->integrations, paths,
+                                   app->daemon.loop, err);
+}
+
 static int controller_app_start_parts(struct controller_app *app, struct err *err)
 {
     const struct controller_flags *flags = app->flags;
@@ -313,9 +353,14 @@ static int controller_app_start_parts(struct controller_app *app, struct err *er
                            .skew_tolerance = flags->skew_tolerance,
                            .trust_approval = flags->trust_approval,
                        });
+    int r = controller_app_start_integrations(app, err);
+    if (r < 0) {
+        return r;
+    }
     core_start(app->core);
     controller_source_init(&app->source, app->controller);
     app->source.requests = &app->requests.requests;
+    app->source.integrations = &app->integrations;
     app->source.identity = p->identity;
     app->source.title = p->access.name.n > 0 ? p->access.name : p->access.server;
     app->config_file = (struct config_file){

@@ -65,6 +65,11 @@
 #define KEY_LOG_DETAILS STR("cloud.sap/maintenance-log-details") /* label; "true" */
 #define KEY_FENCE STR(KEYS_OWN "fence") /* annotation: shuts out the patch of an earlier leader */
 
+/* Labels of Kubernikus: whether the kubelet has another version than the API server; and, "true",
+ * that the node is to be drained and its server deleted, which people or a profile ask for. */
+#define KEY_KUBELET_NEEDS_UPDATE STR("cloud.sap/kubelet-needs-update")
+#define KEY_DELETE_NODE STR("cloud.sap/delete-node")
+
 /* Annotation; set by people (`drydock abort`), any value: every profile of the node is given up.
  * The controller removes it when that is done. */
 #define KEY_ABORT STR(KEYS_OWN "abort")

@@ -160,6 +160,8 @@ static int node_project(void *ctx, const struct jval *object, struct arena *out,
     node_fill_maps(keep, object, n, out);
     node_fill_lists(keep, object, n);
     n->uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
+    n->kubelet_version =
+        intern_take(keep->labels, jval_str(jval_at(object, "status.nodeInfo.kubeletVersion")));
     n->unschedulable = jval_bool(jval_at(object, "spec.unschedulable"), false);
     n->volumes = node_list_count(jval_at(object, "status.volumesAttached"));
     n->deleting = jval_str(jval_at(object, "metadata.deletionTimestamp")).n > 0;
@@ -179,7 +181,8 @@ static bool node_same(const void *left, const void *right)
     const struct node *a = left;
     const struct node *b = right;
     if (a->unschedulable != b->unschedulable || a->deleting != b->deleting ||
-        a->annotation_count != b->annotation_count || !str_eq(a->uid, b->uid)) {
+        a->kubelet_version != b->kubelet_version || a->annotation_count != b->annotation_count ||
+        !str_eq(a->uid, b->uid)) {
         return false;
     }
     if (!node_same_texts(a->labels, a->label_count, b->labels, b->label_count,
@@ -225,6 +228,7 @@ static void node_drop(void *ctx, void *object)
     for (uint32_t i = 0; i < n->finalizer_count; i++) {
         intern_give(keep->labels, n->finalizers[i]);
     }
+    intern_give(keep->labels, n->kubelet_version);
 }
 
 static struct str node_uid(const void *object)

@@ -46,6 +46,7 @@ struct node {
     uint32_t condition_count;
     const struct intern_text **finalizers;
     uint32_t finalizer_count;
+    const struct intern_text *kubelet_version; /* of status.nodeInfo; empty = it does not say */
 };
 
 /* The context of node_kind: where labels are interned and which annotations are kept. */

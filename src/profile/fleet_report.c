@@ -168,6 +168,7 @@ void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w
     }
     jw_pair_time(w, "loaded", s->config_loaded);
     jw_obj_end(w);
+    activity_print_list(s->activities, s->activity_n, w);
     jw_pair_time(w, "now", s->now);
     jw_pair_i64(w, "nodes", s->nodes);
     jw_pair_i64(w, "draining", s->draining);

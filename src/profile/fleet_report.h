@@ -51,6 +51,8 @@ struct fleet_report {
     struct fleet_report_entry *entries; /* see fleet_report_sort */
     uint32_t entry_n;
     uint32_t entry_cap;
+    struct activity *activities; /* of integrations, one each */
+    uint32_t activity_n;
     struct str board; /* limits and requests as JSON, from the caller; empty = unknown */
 };
 

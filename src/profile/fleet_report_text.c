@@ -173,6 +173,12 @@ void fleet_report_print_text(const struct fleet_report *r, enum report_format fo
     while (warnings.n > 0 && str_split_next(&warnings, '\n', &warning)) {
         page_field(&s, "warning", warning);
     }
+    for (uint32_t i = 0; i < r->activity_n; i++) {
+        const struct activity *a = &r->activities[i];
+        page_field(&s, "outside",
+                   arena_printf(&s.tmp, STR_FMT ": " STR_FMT, STR_ARG(a->who),
+                                STR_ARG(activity_text(a, r->now, &s.tmp))));
+    }
     if (r->profile_n > 0) {
         page_counts(&s);
     }

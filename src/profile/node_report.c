@@ -431,6 +431,7 @@ void node_report_print_json(const struct node_report *r, struct json_writer *w)
         print_claim(w, &r->claims[i]);
     }
     jw_arr_end(w);
+    activity_print_list(r->activities, r->activity_n, w);
     jw_key(w, STR("profiles"));
     jw_arr(w);
     for (uint32_t i = 0; i < r->profile_n; i++) {

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "core/activity.h"
 #include "format/json_writer.h"
 #include "profile/check/check.h"
 #include "profile/node_labels.h"
@@ -111,6 +112,8 @@ struct node_report {
     uint32_t unsent_n;
     struct node_report_claim *claims; /* those that hold the node first */
     uint32_t claim_n;
+    struct activity *activities; /* of integrations that concern the node */
+    uint32_t activity_n;
 };
 
 /* "pass", "fail", "error", "pending". */

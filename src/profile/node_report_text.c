@@ -289,6 +289,12 @@ void node_report_print_text(const struct node_report *r, enum report_format form
     for (uint32_t i = 0; i < r->claim_n; i++) {
         page_claim(&p, &r->claims[i]);
     }
+    for (uint32_t i = 0; i < r->activity_n; i++) {
+        const struct activity *a = &r->activities[i];
+        page_field(&p, 2, "outside",
+                   arena_printf(&p.tmp, STR_FMT ": " STR_FMT, STR_ARG(a->who),
+                                STR_ARG(activity_text(a, r->now, &p.tmp))));
+    }
     if (r->updated != 0) {
         struct str ago = humantime_since(r->now, r->updated, &p.tmp);
         page_field(&p, 2, "decided", arena_concat(&p.tmp, ago, STR(" ago")));

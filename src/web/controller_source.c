@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "core/core.h"
+#include "integration/integration.h"
 #include "kinds/keys.h"
 #include "kube/node.h"
 #include "profile/config.h"
@@ -47,6 +48,24 @@ static void controller_source_config_status(struct controller_source *s, struct 
     ret->profile_count = config_state.config->profile_n;
 }
 
+/* ---- integrations ---- */
+
+struct controller_source_activities {
+    struct arena *out;
+    struct activity *items;
+    uint32_t n;
+    uint32_t cap;
+};
+
+static void controller_source_add_activity(void *ctx, const struct activity *activity)
+{
+    struct controller_source_activities *to = ctx;
+    if (to->n == to->cap) {
+        ARENA_GROW(to->out, to->items, to->n, to->cap);
+    }
+    to->items[to->n++] = activity_copy(activity, to->out);
+}
+
 static void controller_source_status(void *ctx, struct web_status *ret)
 {
     struct controller_source *s = ctx;
@@ -61,6 +80,13 @@ static void controller_source_status(void *ctx, struct web_status *ret)
         status.pause = core_pause_text(controller_core(s->controller), &s->pause);
         status.denied = controller_core(s->controller)->denied;
         controller_source_config_status(s, &status);
+    }
+    if (s->integrations != NULL) {
+        struct controller_source_activities to = { .out = &s->activities };
+        arena_reset(&s->activities);
+        integrations_each(s->integrations, controller_source_add_activity, &to);
+        status.integrations = to.items;
+        status.integration_count = to.n;
     }
     *ret = status;
 }
@@ -216,6 +242,12 @@ static bool controller_source_report(void *ctx, struct str name, struct arena *o
     if (!controller_explain(s->controller, name, out, ret)) {
         controller_source_report_unconfigured(s, &node, out, ret);
     }
+    if (s->integrations != NULL) {
+        struct controller_source_activities to = { .out = out };
+        integrations_each_of_node(s->integrations, name, controller_source_add_activity, &to);
+        ret->activities = to.items;
+        ret->activity_n = to.n;
+    }
     return true;
 }
 
@@ -301,5 +333,6 @@ void controller_source_done(struct controller_source *s)
 {
     arena_done(&s->names);
     arena_done(&s->pause);
+    arena_done(&s->activities);
     arena_done(&s->tmp);
 }

@@ -105,6 +105,11 @@ static void fleet_document_begin(struct fleet_document *s)
             .now = web_source_wall(source, s->all->loop),
             .columns = s->form.columns,
         };
+        s->report.activities = ARENA_ARRAY(&s->memory, struct activity, status.integration_count);
+        for (uint32_t i = 0; i < status.integration_count; i++) {
+            s->report.activities[s->report.activity_n++] =
+                activity_copy(&status.integrations[i], &s->memory);
+        }
         for (uint32_t i = 0; i < status.profile_count; i++) {
             (void)fleet_report_profile(&s->report, &s->memory, status.profiles[i]);
         }

@@ -119,6 +119,7 @@ static void web_status_json(struct web *web, struct json_writer *w)
     }
     jw_pair_time(w, "loaded", s.config_loaded);
     jw_obj_end(w);
+    activity_print_list(s.integrations, s.integration_count, w);
     jw_key(w, STR("profiles"));
     jw_strs(w, s.profiles, s.profile_count);
     jw_obj_end(w);

@@ -75,6 +75,8 @@ struct web_status {
     usec_t config_loaded;       /* wall time; 0 = unknown */
     const struct str *profiles; /* those that are configured */
     uint32_t profile_count;
+    const struct activity *integrations; /* those that run */
+    uint32_t integration_count;
 };
 
 /* `wants` comes first, because making a struct web_node costs more than seeing that it is not

@@ -1,5 +1,5 @@
 // The dashboard: keeps a map of nodes up to date from the event stream and draws what changed, once a frame.
-import { $, nodes, page, byName, count, stateKey, element, tag } from "./shared.js";
+import { $, nodes, page, byName, count, stateKey, element, tag, activityWords } from "./shared.js";
 import { drawFleet, fleetChanged, fleetStale, focusFleet, startFleet } from "./fleet.js";
 import { drawDrains, isBlocked, isDraining } from "./drains.js";
 import { drawNode, showNode } from "./explain.js";
@@ -100,6 +100,7 @@ function drawStatus() {
     ["Writes sent", count(status.writes || 0)],
   ];
   if (status.config && status.config.file) list.push(["Configuration", !status.config.error ? status.config.file : status.config.loaded ? "the last good one" : "none"]);
+  for (const activity of status.integrations || []) list.push([activity.name, element("span", { class: "integration" }, ...activityWords(activity))]);
   $("control").replaceChildren(...pairs(list));
 }
 

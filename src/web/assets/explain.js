@@ -1,5 +1,5 @@
 // One node with its profiles, transitions and checks, as `drydock explain` prints them, kept up to date.
-import { $, nodes, page, element, tag, since, when, setClock } from "./shared.js";
+import { $, nodes, page, element, tag, since, when, setClock, activityWords } from "./shared.js";
 import { drainOwners, drainWords } from "./drains.js";
 
 const POLL = 2000; // where the replica does not lead, and has no stream to offer
@@ -197,6 +197,7 @@ export function drawNode() {
     if (report.draining) parts.push(drawDrain(node, report.draining));
     else if (report.drain && !report.profiles.some((p) => p.doing === report.drain)) parts.push(element("p", { class: "held" }, `drain: ${report.drain}`));
     parts.push(...(report.claims || []).map(drawClaim));
+    parts.push(...(report.integrations || []).map((a) => element("p", { class: "held integration" }, `${a.name}: `, ...activityWords(a))));
     parts.push(...report.profiles.map(drawProfile));
   }
   if (node) parts.push(drawLabels(node));

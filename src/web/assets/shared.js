@@ -63,6 +63,17 @@ function time(iso, kind) {
 export const since = (iso) => time(iso, "since");
 export const when = (iso) => time(iso, "when");
 
+// What an integration does, as elements: what failed, what it waits for, when it tries again, what it did last.
+export function activityWords(activity) {
+  const parts = [];
+  if (activity.lastError) parts.push(element("span", { class: "bad" }, "failed ", since(activity.lastErrorAt), ` ago: ${activity.lastError}`));
+  if (activity.waitsFor) parts.push(element("span", {}, `waits for ${activity.waitsFor}`));
+  if (activity.nextTry) parts.push(element("span", {}, "next try ", when(activity.nextTry)));
+  if (activity.did) parts.push(element("span", {}, "last did ", since(activity.didAt), ` ago: ${activity.did}`));
+  if (parts.length === 0) return [element("span", {}, "nothing to do yet")];
+  return parts.flatMap((part, i) => (i === 0 ? [part] : ["; ", part]));
+}
+
 setInterval(() => {
   if (document.hidden) return;
   for (const e of document.querySelectorAll("time[data-kind]")) {
