@@ -52,6 +52,11 @@ const struct growth grow_patterns[] = {
     FLAT("newlines", "", "\n", "x"),
     FLAT("slashes", "", "/a" N, ""),
     FLAT("a query", "/api/v1/nodes?", "k" N "=v%41&", "z=1"),
+    NESTED("XML elements in each other", "<a>", "x", "</a>"),
+    FLAT("XML elements", "<a>", "<b c=\"" N "\">" N "</b>", "</a>"),
+    FLAT("XML attributes", "<a", " b" N "=\"" N "\"", "/>"),
+    FLAT("XML text", "<a>", "&amp;&#65;x", "</a>"),
+    FLAT("open XML elements", "", "<a>", ""),
     FLAT("template actions", "", "{{ ." N " }}x", ""),
     FLAT("events", "BEGIN:VCALENDAR\r\n",
          "BEGIN:VEVENT\r\nUID:" N "\r\nDTSTART:20260101T000000Z\r\nDTEND:20260101T010000Z\r\n"
