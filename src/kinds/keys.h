@@ -78,6 +78,8 @@
 #define KEY_PROFILE_CORDON STR(KEYS_OWN "cordoned-by")         /* for a profile */
 #define KEY_REQUEST_CORDON STR("repairman.k8s.io/cordoned-by") /* for a MaintenanceRequest */
 #define KEY_VISIT_CORDON STR(KEYS_OWN "visit-cordon") /* for a visit of operations: its id */
+/* A visit failed, and left it: the UID of the NodeMaintenance. */
+#define KEY_KEPT_CORDON STR(KEYS_OWN "kept-cordon")
 
 /* Labels by which the bridge asks and the maintenance engine of the workload cluster answers. */
 #define KEY_MACHINE_DELETED STR(KEYS_LEGACY "machine-deleted")
@@ -113,6 +115,8 @@
 #define KEY_EXIT_CODE_TEXT KEYS_OWN "exit-code"
 #define KEY_EXIT_CODE STR(KEY_EXIT_CODE_TEXT) /* annotation: of the work; "0" when it succeeded */
 
+#define KEY_VISIT STR(KEYS_OWN "visit")         /* annotation: the visit that it was made for */
+#define VISIT_CLIENT "drydock-node-maintenance" /* KEY_CLIENT of all visits */
 #define KEY_WITHDRAWN STR(KEYS_OWN "withdrawn") /* annotation; "true": given up before the work */
 
 /* ── Machine ─────────────────────────────────────────────────────────────────────────────────── */
@@ -172,5 +176,6 @@
 #define KEY_OPERATION_RUN STR(KEYS_OWN "run")         /* "<operation>/<machine>@<time>" */
 #define KEY_OPERATION_ABANDON STR(KEYS_OWN "abandon") /* "true": the finalizer goes at once */
 /* Label of people on a NodeMaintenance, Node or ExternalMachine: nothing new starts; "true". */
-#define KEY_HOLD STR(KEYS_OWN "hold")
+#define KEY_HOLD_TEXT KEYS_OWN "hold"
+#define KEY_HOLD STR(KEY_HOLD_TEXT)
 #define KEY_HOLD_FOR_TEXT KEYS_OWN "hold." /* and a NodeMaintenance's name: for that one alone */

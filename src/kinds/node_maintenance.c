@@ -225,7 +225,11 @@ static void metadata_read(const struct jval *object, struct spec_reader *reader,
         .abandon = str_eq(jval_str(jval_get(notes, KEY_OPERATION_ABANDON)), KEYS_TRUE),
     };
     JVAL_EACH (jval_get(meta.value, STR("finalizers")), item) {
-        ret->finalizer = ret->finalizer || str_eq(jval_str(item), NODE_MAINTENANCE_FINALIZER);
+        if (str_eq(jval_str(item), NODE_MAINTENANCE_FINALIZER)) {
+            ret->finalizer = true;
+            ret->finalizer_index = ret->finalizer_n;
+        }
+        ret->finalizer_n++;
     }
     if (!spec_is_dns_label(ret->meta.name, MAINTENANCE_NAME_MAX)) {
         spec_wrong(&name, "Invalid", "small letters, digits and dashes, at most %u",

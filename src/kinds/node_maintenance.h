@@ -194,8 +194,10 @@ struct maintenance_record {
 
 struct node_maintenance {
     struct spec_meta meta;
-    bool held;      /* label */
-    bool finalizer; /* ours is there */
+    bool held;                /* label */
+    bool finalizer;           /* ours is there, */
+    uint32_t finalizer_index; /* at this place */
+    uint32_t finalizer_n;     /* all of them */
     struct maintenance_asks asks;
     bool suspend;
     bool dry_run;

@@ -1,71 +1,5 @@
 #include "kinds/node_state.h"
 
-static struct str json_or_empty(const struct spec_node *at, const char *key)
-{
-    struct str json = spec_json(at, key);
-    return json.n > 0 ? json : STR("{}");
-}
-
-static void parts_read(const struct spec_node *visit, struct visit_record *v)
-{
-    struct spec_node list = spec_member(visit, "joined");
-    struct visit_part *parts = ARENA_ARRAY(visit->reader->out, struct visit_part,
-                                           MIN(spec_count(&list), VISIT_JOINED_MAX));
-    v->parts = parts;
-    SPEC_EACH(&list, VISIT_JOINED_MAX, item)
-    {
-        parts[v->part_n++] = (struct visit_part){
-            .maintenance_uid = spec_text(&item, "maintenanceUID"),
-            .maintenance = spec_text(&item, "maintenance"),
-            .operation = spec_text(&item, "operation"),
-            .revision = spec_text(&item, "revision"),
-            .phase = spec_text(&item, "phase"),
-        };
-    }
-}
-
-static void visit_read(const struct spec_node *status, struct visit_record *v)
-{
-    static const char *const cordons[] = { "None", "Others", "Ours" };
-    struct spec_node m = spec_member(status, "visit");
-    struct spec_node request = spec_member(&m, "request");
-    struct spec_node saved = spec_member(&m, "saved");
-    struct spec_node reboot = spec_member(&m, "reboot");
-    if (m.value == NULL) {
-        return;
-    }
-    *v = (struct visit_record){
-        .state = VISIT_KNOWN,
-        .id = spec_text(&m, "id"),
-        .node_uid = spec_text(&m, "nodeUID"),
-        .request_name = spec_text(&request, "name"),
-        .request_uid = spec_text(&request, "uid"),
-        .grant = (uint64_t)spec_number(&request, "grant", 0, 0, INT64_MAX),
-        .profile = spec_text(&m, "profile"),
-        .phase = spec_text(&m, "phase"),
-        .phase_time = spec_time(&m, "phaseTime"),
-        .deadline = spec_time(&m, "deadline"),
-        .cordon = (enum visit_cordon)SPEC_ENUM(&m, "cordon", cordons, VISIT_CORDON_NONE),
-        .drain_json = spec_json(&m, "drain"),
-        .labels_json = json_or_empty(&saved, "labels"),
-        .annotations_json = json_or_empty(&saved, "annotations"),
-        .taints = spec_texts(&saved, "taints", VISIT_TAINTS_MAX),
-        .silences = spec_texts(&m, "silences", VISIT_SILENCES_MAX),
-        .boot_id = spec_text(&m, "bootID"),
-        .reboot_id = spec_text(&reboot, "id"),
-        .reboot_ordered = spec_time(&reboot, "orderedAt"),
-        .expired = spec_bool(&m, "expired", false),
-    };
-    parts_read(&m, v);
-    int64_t format = 0;
-    (void)jval_i64(jval_get(m.value, STR("format")), &format); /* absent: none that is known */
-    if (format != VISIT_FORMAT || v->id.n == 0 || v->phase.n == 0 ||
-        m.reader->problem.reason.n > 0) {
-        spec_wrong(&m, "UnknownVisit", "a visit of format %d with id and phase", VISIT_FORMAT);
-        v->state = VISIT_UNKNOWN;
-    }
-}
-
 static void operations_read(const struct spec_node *status, struct node_state *s)
 {
     struct spec_node list = spec_member(status, "operations");
@@ -153,12 +87,20 @@ void node_state_read(const struct jval *object, struct arena *out, struct node_s
         .revision = spec_text(&spec, "revision"),
         .sequence = (uint64_t)spec_number(&spec, "sequence", 0, 0, INT64_MAX),
         .seal_key = spec_text(&status, "sealKey"),
+        .has_status = status.value != NULL,
+        .rebooted = spec_time(&status, "rebootedAt"),
+        .conditions = spec_json(&status, "conditions"),
     };
     if (ret->machine.n == 0 || ret->machine_uid.n == 0) {
         spec_wrong(&target, "Invalid", "name and uid of a machine");
     }
     operations_read(&status, ret);
-    visit_read(&status, &ret->visit);
+    if (visit_record_read(jval_get(status.value, STR("visit")), out, &ret->visit) &&
+        ret->visit.phase == VISIT_UNKNOWN) {
+        struct spec_node visit = spec_member(&status, "visit");
+        spec_wrong(&visit, "UnknownVisit", "a visit of format %u that this version knows",
+                   VISIT_FORMAT);
+    }
     agent_read(jval_get(status.value, STR("agent")), out, &ret->agent);
     ret->problem = reader.problem;
 }

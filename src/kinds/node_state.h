@@ -10,57 +10,13 @@
 #pragma once
 
 #include "kinds/node_maintenance.h"
+#include "kinds/visit_record.h"
 
 #define NODE_STATE_FORMAT 1
-#define VISIT_FORMAT 1
 #define NODE_STATE_OPERATIONS_MAX 32u /* the schema's, as those below */
-#define VISIT_JOINED_MAX 32u
-#define VISIT_SILENCES_MAX 8u
-#define VISIT_TAINTS_MAX 16u
-#define NODE_STATE_WORD_MAX 64u /* of a text of the agent */
+#define NODE_STATE_WORD_MAX 64u       /* of a text of the agent */
 
 enum machine_kind { MACHINE_NODE, MACHINE_EXTERNAL };
-enum visit_cordon { VISIT_CORDON_NONE, VISIT_CORDON_OTHERS, VISIT_CORDON_OURS };
-
-enum visit_state {
-    VISIT_NONE,
-    VISIT_KNOWN,
-    VISIT_UNKNOWN, /* another version's: hands off */
-};
-
-struct visit_part {
-    struct str maintenance_uid;
-    struct str maintenance;
-    struct str operation;
-    struct str revision;
-    struct str phase;
-};
-
-struct visit_record {
-    enum visit_state state;
-    struct str id;
-    struct str node_uid;
-    struct str request_name;
-    struct str request_uid;
-    uint64_t grant;
-    struct str profile;
-    struct str phase;
-    usec_t phase_time;
-    usec_t deadline;
-    const struct visit_part *parts;
-    uint32_t part_n;
-    enum visit_cordon cordon;
-    struct str drain_json;  /* the options that count; empty: none yet */
-    struct str labels_json; /* what is put back; "{}" for nothing */
-    struct str annotations_json;
-    struct spec_texts taints;
-    struct spec_texts silences;
-    struct str boot_id;
-    struct str reboot_id;
-    usec_t reboot_ordered;
-    bool expired;
-};
-
 struct operation_state {
     struct str maintenance;
     struct str maintenance_uid;
@@ -114,8 +70,11 @@ struct node_state {
     uint64_t sequence;
     const struct operation_state *operations;
     uint32_t operation_n;
-    struct visit_record visit;
-    struct str seal_key; /* the pinned one */
+    struct visit_record visit; /* its phase is VISIT_NONE: there is none */
+    bool has_status;           /* the object has one at all */
+    usec_t rebooted;           /* when a visit last ordered a reboot; 0 = never */
+    struct str conditions;     /* JSON; "[]" for none */
+    struct str seal_key;       /* the pinned one */
     struct agent_report agent;
     struct spec_problem problem; /* of the controller's half */
 };

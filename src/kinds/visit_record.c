@@ -2,6 +2,7 @@
 
 static const struct str phase_names[] = {
     [VISIT_NONE] = STR_INIT(""),
+    [VISIT_CHECKING] = STR_INIT("Checking"),
     [VISIT_REQUESTED] = STR_INIT("Requested"),
     [VISIT_CORDONING] = STR_INIT("Cordoning"),
     [VISIT_DRAINING] = STR_INIT("Draining"),
@@ -16,15 +17,26 @@ static const struct str cordon_names[] = {
     [VISIT_CORDON_OURS] = STR_INIT("Ours"),
 };
 static const struct str run_phase_names[] = {
-    [VISIT_RUN_PENDING] = STR_INIT("Pending"),     [VISIT_RUN_RUNNING] = STR_INIT("Running"),
-    [VISIT_RUN_SUCCEEDED] = STR_INIT("Succeeded"), [VISIT_RUN_SKIPPED] = STR_INIT("Skipped"),
-    [VISIT_RUN_FAILED] = STR_INIT("Failed"),       [VISIT_RUN_NOT_RUN] = STR_INIT("NotRun"),
+    [VISIT_RUN_PENDING] = STR_INIT("Pending"), [VISIT_RUN_CHECKING] = STR_INIT("Checking"),
+    [VISIT_RUN_RUNNING] = STR_INIT("Running"), [VISIT_RUN_SUCCEEDED] = STR_INIT("Succeeded"),
+    [VISIT_RUN_SKIPPED] = STR_INIT("Skipped"), [VISIT_RUN_FAILED] = STR_INIT("Failed"),
+    [VISIT_RUN_NOT_RUN] = STR_INIT("NotRun"),
+};
+static const struct str on_failure_names[] = {
+    [VISIT_FAILURE_AUTO] = STR_INIT("Auto"),
+    [VISIT_FAILURE_KEEP] = STR_INIT("KeepCordoned"),
+    [VISIT_FAILURE_UNCORDON] = STR_INIT("Uncordon"),
 };
 static const struct str reboot_names[] = {
     [VISIT_REBOOT_NEVER] = STR_INIT("Never"),
     [VISIT_REBOOT_IF_REQUIRED] = STR_INIT("IfRequired"),
     [VISIT_REBOOT_ALWAYS] = STR_INIT("Always"),
 };
+
+struct str visit_run_phase_name(enum visit_run_phase phase)
+{
+    return run_phase_names[phase];
+}
 
 struct str visit_phase_name(enum visit_phase phase)
 {
@@ -85,8 +97,11 @@ static bool read_run(const struct jval *run, struct arena *out, struct visit_run
         .tick = jval_time(jval_get(run, STR("tick")), 0),
         .reboot = reboot < ARRAY_LEN(reboot_names) ? reboot : VISIT_REBOOT_NEVER,
         .reboot_required = read_flag(run, "rebootRequired"),
+        .preflight = read_flag(run, "preflight"),
+        .bare = read_flag(run, "bare"),
         .phase = phase < ARRAY_LEN(run_phase_names) ? phase : VISIT_RUN_NOT_RUN,
         .since = jval_time(jval_get(run, STR("since")), 0),
+        .started = jval_time(jval_get(run, STR("startedAt")), 0),
         .reason = read_text(run, "reason", out),
         .message = read_text(run, "message", out),
     };
@@ -108,9 +123,27 @@ static bool read_runs(const struct jval *runs, struct arena *out, struct visit_r
     return known;
 }
 
+/* Absent: the visit does not drain. */
+static struct visit_drain read_drain(const struct jval *drain, struct arena *out)
+{
+    struct str on_timeout = jval_str(jval_get(drain, STR("onTimeout")));
+    return (struct visit_drain){
+        .enabled = jval_kind(drain) == JOBJ,
+        .timeout = read_seconds(drain, "timeoutSeconds", USEC_NEVER),
+        .grace = read_seconds(drain, "gracePeriodSeconds", -1),
+        .pod_selector = read_text(drain, "podSelector", out),
+        .evict_daemon_sets = read_flag(drain, "daemonSets"),
+        .keep_empty_dir = read_flag(drain, "keepEmptyDirData"),
+        .keep_unmanaged = read_flag(drain, "keepUnmanagedPods"),
+        .proceed = str_eq(on_timeout, STR("Proceed")),
+        .force = str_eq(on_timeout, STR("Force")),
+    };
+}
+
 bool visit_record_read(const struct jval *visit, struct arena *out, struct visit_record *ret)
 {
-    if (jval_kind(visit) != JOBJ) {
+    *ret = (struct visit_record){ .phase = VISIT_NONE };
+    if (jval_kind(visit) == JNULL) {
         return false;
     }
     const struct jval *request = jval_get(visit, STR("request"));
@@ -118,10 +151,13 @@ bool visit_record_read(const struct jval *visit, struct arena *out, struct visit
         name_index(phase_names, ARRAY_LEN(phase_names), jval_str(jval_get(visit, STR("phase"))));
     uint32_t cordon =
         name_index(cordon_names, ARRAY_LEN(cordon_names), jval_str(jval_get(visit, STR("cordon"))));
+    uint32_t on_failure = name_index(on_failure_names, ARRAY_LEN(on_failure_names),
+                                     jval_str(jval_get(visit, STR("onFailure"))));
     *ret = (struct visit_record){
         .format = read_number(visit, "format"),
         .id = read_text(visit, "id", out),
         .node_uid = read_text(visit, "nodeUID", out),
+        .quiet = read_flag(visit, "quiet"),
         .request = read_text(request, "name", out),
         .request_uid = read_text(request, "uid", out),
         .grant = read_number(request, "grant"),
@@ -129,14 +165,14 @@ bool visit_record_read(const struct jval *visit, struct arena *out, struct visit
         .phase_time = jval_time(jval_get(visit, STR("phaseTime")), 0),
         .deadline = jval_time(jval_get(visit, STR("deadline")), USEC_NEVER),
         .cordon = cordon < ARRAY_LEN(cordon_names) ? cordon : VISIT_CORDON_OTHERS,
-        .drain = read_flag(visit, "drain"),
-        .drain_timeout = read_seconds(visit, "drainTimeoutSeconds", USEC_NEVER),
+        .drain = read_drain(jval_get(visit, STR("drain")), out),
         .min_ready = read_seconds(visit, "minReadySeconds", 0),
         .reboot_timeout = read_seconds(visit, "rebootTimeoutSeconds", 0),
         .boot_id = read_text(visit, "bootID", out),
         .reboot_id = read_text(visit, "rebootID", out),
         .expired = read_flag(visit, "expired"),
         .keep_cordon = read_flag(visit, "keepCordon"),
+        .on_failure = on_failure < ARRAY_LEN(on_failure_names) ? on_failure : VISIT_FAILURE_AUTO,
         .failure = read_text(visit, "failure", out),
         .message = read_text(visit, "message", out),
     };
@@ -175,10 +211,30 @@ static void print_run(const struct visit_run *run, struct json_writer *w)
     jw_pair_time(w, "tick", run->tick);
     jw_pair(w, "reboot", reboot_names[run->reboot]);
     print_flag(w, "rebootRequired", run->reboot_required);
+    print_flag(w, "preflight", run->preflight);
+    print_flag(w, "bare", run->bare);
     jw_pair(w, "phase", run_phase_names[run->phase]);
     jw_pair_time(w, "since", run->since);
+    jw_pair_time(w, "startedAt", run->started);
     jw_pair_some(w, "reason", run->reason);
     jw_pair_some(w, "message", run->message);
+    jw_obj_end(w);
+}
+
+static void print_drain(const struct visit_drain *d, struct json_writer *w)
+{
+    if (!d->enabled) {
+        return;
+    }
+    jw_key(w, STR("drain"));
+    jw_obj(w);
+    print_seconds(w, "timeoutSeconds", d->timeout, USEC_NEVER);
+    print_seconds(w, "gracePeriodSeconds", d->grace, -1);
+    jw_pair_some(w, "podSelector", d->pod_selector);
+    print_flag(w, "daemonSets", d->evict_daemon_sets);
+    print_flag(w, "keepEmptyDirData", d->keep_empty_dir);
+    print_flag(w, "keepUnmanagedPods", d->keep_unmanaged);
+    jw_pair_some(w, "onTimeout", d->proceed ? STR("Proceed") : d->force ? STR("Force") : STR_NONE);
     jw_obj_end(w);
 }
 
@@ -189,24 +245,29 @@ void visit_record_print(const struct visit_record *v, struct json_writer *w)
     jw_pair_i64(w, "format", VISIT_FORMAT);
     jw_pair(w, "id", v->id);
     jw_pair(w, "nodeUID", v->node_uid);
-    jw_key(w, STR("request"));
-    jw_obj(w);
-    jw_pair_some(w, "name", v->request);
-    jw_pair_some(w, "uid", v->request_uid);
-    jw_pair_i64(w, "grant", v->grant);
-    jw_obj_end(w);
+    print_flag(w, "quiet", v->quiet);
+    if (v->request.n > 0) {
+        jw_key(w, STR("request"));
+        jw_obj(w);
+        jw_pair(w, "name", v->request);
+        jw_pair_some(w, "uid", v->request_uid);
+        jw_pair_i64(w, "grant", v->grant);
+        jw_obj_end(w);
+    }
     jw_pair(w, "phase", phase_names[v->phase]);
     jw_pair_time(w, "phaseTime", v->phase_time);
     jw_pair_time(w, "deadline", v->deadline);
     jw_pair(w, "cordon", cordon_names[v->cordon]);
-    print_flag(w, "drain", v->drain);
-    print_seconds(w, "drainTimeoutSeconds", v->drain_timeout, USEC_NEVER);
+    print_drain(&v->drain, w);
     print_seconds(w, "minReadySeconds", v->min_ready, 0);
     print_seconds(w, "rebootTimeoutSeconds", v->reboot_timeout, 0);
     jw_pair_some(w, "bootID", v->boot_id);
     jw_pair_some(w, "rebootID", v->reboot_id);
     print_flag(w, "expired", v->expired);
     print_flag(w, "keepCordon", v->keep_cordon);
+    if (v->on_failure != VISIT_FAILURE_AUTO) {
+        jw_pair(w, "onFailure", on_failure_names[v->on_failure]);
+    }
     jw_pair_some(w, "failure", v->failure);
     jw_pair_some(w, "message", v->message);
     jw_key(w, STR("runs"));

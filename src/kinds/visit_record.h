@@ -3,7 +3,8 @@
  * on with it, or undo it.
  *
  * A visit is the time in which a machine is under maintenance for one or more runs: one
- * MaintenanceRequest, one cordon, one drain, at most one reboot. The record is written before each
+ * MaintenanceRequest, one cordon, one drain, at most one reboot. One that disturbs nothing has only
+ * its runs. The record is written before each
  * step that changes anything outside, and removed last. A record of a format or phase that this
  * version does not know is left alone, and so is its machine.
  */
@@ -18,6 +19,7 @@
 
 enum visit_phase {
     VISIT_NONE,
+    VISIT_CHECKING,  /* preflights run; nothing has been asked for */
     VISIT_REQUESTED, /* the request waits or is approved; nothing has been done */
     VISIT_CORDONING,
     VISIT_DRAINING,
@@ -37,12 +39,16 @@ enum visit_cordon {
 
 enum visit_run_phase {
     VISIT_RUN_PENDING,
-    VISIT_RUN_RUNNING, /* its Job may exist */
+    VISIT_RUN_CHECKING, /* the Job of its preflight may exist */
+    VISIT_RUN_RUNNING,  /* its Job may exist */
     VISIT_RUN_SUCCEEDED,
     VISIT_RUN_SKIPPED, /* it said that there was nothing to do */
     VISIT_RUN_FAILED,
     VISIT_RUN_NOT_RUN, /* one before it failed, or the visit ended before */
 };
+
+/* Whether a failure leaves the machine cordoned. Auto: if a payload had begun. */
+enum visit_on_failure { VISIT_FAILURE_AUTO, VISIT_FAILURE_KEEP, VISIT_FAILURE_UNCORDON };
 
 enum visit_reboot { VISIT_REBOOT_NEVER, VISIT_REBOOT_IF_REQUIRED, VISIT_REBOOT_ALWAYS };
 
@@ -54,33 +60,49 @@ struct visit_run {
     uint32_t attempt; /* from 1 */
     usec_t tick;      /* cron: the tick that it serves, wall; 0 otherwise */
     enum visit_reboot reboot;
-    bool reboot_required; /* the run has found out that one is */
+    bool reboot_required; /* the run, or its preflight, has found out that one is */
+    bool preflight;       /* to be made before anything is asked for */
+    bool bare;            /* it only reboots: there is no Job */
     enum visit_run_phase phase;
     usec_t since;      /* of the phase, wall */
+    usec_t started;    /* wall; 0 = it has not */
     struct str reason; /* of a failure: "ExitCode", "Timeout", … */
     struct str message;
 };
 
+struct visit_drain {
+    bool enabled;
+    usec_t timeout; /* USEC_NEVER = none */
+    usec_t grace;   /* -1: the pod's own */
+    struct str pod_selector;
+    bool evict_daemon_sets; /* they bar the drain otherwise; false: they stay */
+    bool keep_empty_dir;    /* pods with such volumes bar the drain */
+    bool keep_unmanaged;    /* pods without a controller bar the drain */
+    bool proceed;           /* when the time is over: go on, with the pods that are left */
+    bool force;             /* when the time is over: delete what is left */
+};
+
 struct visit_record {
     uint32_t format;
-    struct str id; /* the UID of the visit's first request; the mark of its cordon */
+    struct str id; /* the mark of its cordon, and of its requests */
     struct str node_uid;
-    struct str request; /* name; empty while a new one is to be made */
-    struct str request_uid;
+    bool quiet;             /* nothing is disturbed: no request, no cordon, no drain, no reboot */
+    struct str request;     /* name; empty: it is not chosen yet */
+    struct str request_uid; /* empty: it has not been seen yet */
     uint32_t grant;
     enum visit_phase phase;
     usec_t phase_time; /* wall */
     usec_t deadline;   /* of the phase, wall; USEC_NEVER = none */
     enum visit_cordon cordon;
-    bool drain;           /* pods are to go */
-    usec_t drain_timeout; /* USEC_NEVER = none */
+    struct visit_drain drain;
     usec_t min_ready;
     usec_t reboot_timeout;
     struct str boot_id;   /* when the visit began */
     struct str reboot_id; /* of the order; empty = none was given */
     bool expired;         /* the grant was lost in the middle: nothing new is begun */
-    bool keep_cordon;     /* the machine is not to be trusted with pods */
-    struct str failure;   /* of the visit itself: "DrainTimeout", "RebootTimeout", …; or empty */
+    bool keep_cordon;     /* a payload has failed: the machine is not to be trusted with pods */
+    enum visit_on_failure on_failure;
+    struct str failure; /* of the visit itself: "DrainTimeout", "RebootTimeout", …; or empty */
     struct str message;
     struct visit_run *runs;
     uint32_t run_n;
@@ -95,3 +117,4 @@ void visit_record_copy(const struct visit_record *v, struct arena *out, struct v
 bool visit_record_same(const struct visit_record *a, const struct visit_record *b);
 
 struct str visit_phase_name(enum visit_phase phase);
+struct str visit_run_phase_name(enum visit_run_phase phase);

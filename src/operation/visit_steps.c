@@ -43,10 +43,11 @@ static void visit_wait(struct visit *v, struct str what, usec_t next)
 
 static bool run_is_open(const struct visit_run *run)
 {
-    return run->phase == VISIT_RUN_PENDING || run->phase == VISIT_RUN_RUNNING;
+    return run->phase == VISIT_RUN_PENDING || run->phase == VISIT_RUN_CHECKING ||
+           run->phase == VISIT_RUN_RUNNING;
 }
 
-static int32_t visit_open_run(const struct visit_record *r)
+int32_t visit_open_run(const struct visit_record *r)
 {
     for (uint32_t i = 0; i < r->run_n; i++) {
         if (run_is_open(&r->runs[i])) {
@@ -60,6 +61,9 @@ static void run_enter(struct visit *v, uint32_t i, enum visit_run_phase phase)
 {
     v->record->runs[i].phase = phase;
     v->record->runs[i].since = v->f->now;
+    if (phase == VISIT_RUN_RUNNING || phase == VISIT_RUN_CHECKING) {
+        v->record->runs[i].started = v->f->now;
+    }
 }
 
 static void visit_end_open_runs(struct visit *v, enum visit_run_phase phase, struct str reason,
@@ -75,14 +79,10 @@ static void visit_end_open_runs(struct visit *v, enum visit_run_phase phase, str
     }
 }
 
-/* A run has failed: those of the same object that come after it rest on it. */
-static void visit_fail_run(struct visit *v, uint32_t i)
+/* Those of the same object that come after one that failed rest on it. */
+static void visit_skip_later(struct visit *v, uint32_t i)
 {
-    struct visit_run *failed = &v->record->runs[i];
-    run_enter(v, i, v->f->retry_free ? VISIT_RUN_NOT_RUN : VISIT_RUN_FAILED);
-    failed->reason = v->f->job_reason;
-    failed->message = v->f->job_message;
-    v->record->keep_cordon = v->record->keep_cordon || !v->f->retry_free;
+    const struct visit_run *failed = &v->record->runs[i];
     for (uint32_t k = i + 1; k < v->record->run_n; k++) {
         struct visit_run *later = &v->record->runs[k];
         if (run_is_open(later) && str_eq(later->maintenance_uid, failed->maintenance_uid)) {
@@ -92,6 +92,16 @@ static void visit_fail_run(struct visit *v, uint32_t i)
                                           STR_ARG(failed->operation));
         }
     }
+}
+
+static void visit_fail_run(struct visit *v, uint32_t i)
+{
+    struct visit_run *failed = &v->record->runs[i];
+    run_enter(v, i, v->f->retry_free ? VISIT_RUN_NOT_RUN : VISIT_RUN_FAILED);
+    failed->reason = v->f->job_reason;
+    failed->message = v->f->job_message;
+    v->record->keep_cordon = v->record->keep_cordon || !v->f->retry_free;
+    visit_skip_later(v, i);
 }
 
 static bool visit_wants_reboot(const struct visit_record *r)
@@ -121,8 +131,9 @@ static bool visit_has_failed(const struct visit_record *r)
 static bool visit_has_grant(const struct visit *v)
 {
     const struct visit_facts *f = v->f;
-    return f->request_there && f->request_state == MR_STATE_IN_PROGRESS &&
-           f->request_phase == MR_PHASE_IN_PROGRESS && f->request_grant == v->was->grant;
+    return v->was->quiet ||
+           (f->request_there && f->request_state == MR_STATE_IN_PROGRESS &&
+            f->request_phase == MR_PHASE_IN_PROGRESS && f->request_grant == v->was->grant);
 }
 
 /* The machine is not there any more: nothing is left to undo on it. */
@@ -148,6 +159,21 @@ static void visit_undo(struct visit *v)
     visit_enter(v, VISIT_ENDING, 0);
 }
 
+/* The name stands in the record before the request is made: so whoever finds one under it knows
+ * whether it is the visit's. False while there is none. */
+static bool visit_make_request(struct visit *v)
+{
+    if (v->was->request_uid.n > 0 || v->f->request_there) {
+        return true;
+    }
+    if (v->was->request.n == 0 || v->f->request_foreign) {
+        v->record->request = arena_str(v->out, v->f->next_request);
+    } else {
+        v->plan->request = VISIT_REQUEST_NEW;
+    }
+    return false;
+}
+
 /* The grant was lost in the middle. The old request is completed, and a new one is asked for. */
 static void visit_renew(struct visit *v)
 {
@@ -159,14 +185,15 @@ static void visit_renew(struct visit *v)
         v->record->request = STR_NONE;
         v->record->request_uid = STR_NONE;
         v->record->grant = 0;
-    } else if (v->was->request_uid.n == 0) {
-        plan->request = VISIT_REQUEST_NEW;
+    } else if (!visit_make_request(v)) {
+        /* the next answer tells */
     } else if (f->request_state == MR_STATE_APPROVED && f->request_phase == MR_PHASE_APPROVED &&
                f->request_held) {
         plan->request = VISIT_REQUEST_BEGIN;
     } else if (f->request_state == MR_STATE_IN_PROGRESS && f->request_grant > 0 &&
                f->request_phase == MR_PHASE_IN_PROGRESS && v->was->grant == 0) {
         v->record->grant = f->request_grant;
+        v->record->request_uid = arena_str(v->out, f->request_uid);
         v->record->expired = false;
     } else if (v->was->grant > 0) {
         plan->request = VISIT_REQUEST_COMPLETE;
@@ -180,9 +207,9 @@ static void visit_renew(struct visit *v)
 static enum visit_cordon visit_choose_cordon(const struct visit *v)
 {
     const struct visit_facts *f = v->f;
-    bool prepared = f->request_mark.n > 0 && str_eq(f->request_mark, v->was->request_uid);
+    bool prepared = f->request_mark.n > 0 && str_eq(f->request_mark, f->request_uid);
     bool ours = f->visit_mark.n > 0 && str_eq(f->visit_mark, v->was->id);
-    if (f->unschedulable && !prepared && !ours) {
+    if (f->unschedulable && !prepared && !ours && !f->kept_mark) {
         return VISIT_CORDON_OTHERS;
     }
     return v->was->cordon == VISIT_CORDON_NONE && !prepared ? VISIT_CORDON_NONE : VISIT_CORDON_OURS;
@@ -192,9 +219,15 @@ static void visit_requested(struct visit *v)
 {
     const struct visit_facts *f = v->f;
     struct visit_plan *plan = v->plan;
-    if (!f->request_there || f->request_state == MR_STATE_COMPLETED ||
-        mrequest_phase_ended(f->request_phase)) {
+    bool gone = !f->request_there && v->was->request_uid.n > 0;
+    bool ended = f->request_there &&
+                 (f->request_state == MR_STATE_COMPLETED || mrequest_phase_ended(f->request_phase));
+    if (gone || ended || (!f->request_there && (!f->node_there || !f->may_start))) {
+        visit_end_open_runs(v, VISIT_RUN_NOT_RUN, STR("GrantLost"), f->why_not);
         plan->end = true; /* nothing was done */
+        return;
+    }
+    if (!visit_make_request(v)) {
         return;
     }
     if (!f->node_there || (!f->may_start && f->request_state != MR_STATE_IN_PROGRESS)) {
@@ -206,6 +239,7 @@ static void visit_requested(struct visit *v)
     if (f->request_state == MR_STATE_IN_PROGRESS && f->request_phase == MR_PHASE_IN_PROGRESS &&
         f->request_held && f->request_grant > 0) {
         v->record->grant = f->request_grant;
+        v->record->request_uid = arena_str(v->out, f->request_uid);
         v->record->cordon = visit_choose_cordon(v);
         v->record->boot_id = arena_str(v->out, f->boot_id);
         visit_enter(v, VISIT_CORDONING, 0);
@@ -232,8 +266,8 @@ static void visit_cordoning(struct visit *v)
     } else if (!visit_is_cordoned(v)) {
         v->plan->cordon = VISIT_CORDON_MAKE;
         visit_wait(v, STR("the machine to be cordoned"), USEC_NEVER);
-    } else if (v->was->drain) {
-        visit_enter(v, VISIT_DRAINING, v->was->drain_timeout);
+    } else if (v->was->drain.enabled) {
+        visit_enter(v, VISIT_DRAINING, v->was->drain.timeout);
     } else {
         visit_enter(v, VISIT_RUNNING, 0);
     }
@@ -257,7 +291,11 @@ static void visit_draining(struct visit *v)
         visit_enter(v, VISIT_RUNNING, 0);
         return;
     }
-    if (visit_overdue(v)) {
+    if (visit_overdue(v) && v->was->drain.proceed) {
+        visit_enter(v, VISIT_RUNNING, 0);
+        return;
+    }
+    if (visit_overdue(v) && !v->was->drain.force) {
         visit_fail(v, "DrainTimeout", STR("pods were left when the time of the drain was over"));
         return;
     }
@@ -267,6 +305,10 @@ static void visit_draining(struct visit *v)
 
 static void visit_after_runs(struct visit *v)
 {
+    if (v->was->quiet) {
+        visit_enter(v, VISIT_ENDING, 0);
+        return;
+    }
     bool reboot = visit_wants_reboot(v->was);
     if (reboot && v->f->reboot_refused.n > 0) {
         v->record->failure = STR("RebootLoopGuard");
@@ -281,6 +323,73 @@ static void visit_after_runs(struct visit *v)
     } else {
         visit_enter(v, VISIT_SETTLING, v->was->min_ready + SETTLE_TIMEOUT);
     }
+}
+
+/* A preflight has found out that the run has nothing to do, or that it would fail: that costs the
+ * machine nothing. */
+static void visit_checked(struct visit *v, uint32_t i)
+{
+    struct visit_run *run = &v->record->runs[i];
+    if (v->f->job == VISIT_JOB_FAILED) {
+        run_enter(v, i, v->f->retry_free ? VISIT_RUN_NOT_RUN : VISIT_RUN_FAILED);
+        run->reason = STR("Preflight");
+        run->message = v->f->job_message;
+        visit_skip_later(v, i);
+        return;
+    }
+    run->preflight = false;
+    run->reboot_required = v->f->reboot_required || (run->bare && !v->f->nothing_to_do);
+    if (v->f->nothing_to_do && !run->reboot_required) {
+        run_enter(v, i, VISIT_RUN_SKIPPED);
+    } else {
+        run_enter(v, i, VISIT_RUN_PENDING);
+    }
+}
+
+static void visit_checking(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    int32_t next = -1;
+    for (uint32_t i = 0; i < v->was->run_n && next < 0; i++) {
+        next = run_is_open(&v->was->runs[i]) && v->was->runs[i].preflight ? (int32_t)i : -1;
+    }
+    if (visit_open_run(v->was) < 0) {
+        visit_enter(v, VISIT_ENDING, 0);
+    } else if (!f->node_there || !f->may_start) {
+        visit_end_open_runs(v, VISIT_RUN_NOT_RUN, STR("Stopped"), f->why_not);
+        visit_enter(v, VISIT_ENDING, 0);
+    } else if (next < 0) {
+        visit_enter(v, v->was->quiet ? VISIT_RUNNING : VISIT_REQUESTED, 0);
+    } else if (v->was->runs[next].phase == VISIT_RUN_PENDING) {
+        run_enter(v, (uint32_t)next, VISIT_RUN_CHECKING);
+    } else if (f->job == VISIT_JOB_ABSENT && f->superseded) {
+        run_enter(v, (uint32_t)next, VISIT_RUN_NOT_RUN);
+    } else if (f->job == VISIT_JOB_ABSENT) {
+        v->plan->run = next;
+        v->plan->preflight = true;
+    } else if (f->job == VISIT_JOB_ACTIVE) {
+        visit_wait(v,
+                   arena_printf(v->out, "the preflight of operation '" STR_FMT "'",
+                                STR_ARG(v->was->runs[next].operation)),
+                   USEC_NEVER);
+    } else {
+        visit_checked(v, (uint32_t)next);
+    }
+}
+
+static void visit_supersede(struct visit *v, uint32_t i)
+{
+    run_enter(v, i, VISIT_RUN_NOT_RUN);
+    v->record->runs[i].reason = STR("Superseded");
+    v->record->runs[i].message = STR("the operation has changed, or is not wanted any more");
+}
+
+/* A run that only reboots: what its preflight found out, or its policy, is its result. */
+static void visit_end_bare_run(struct visit *v, uint32_t i)
+{
+    struct visit_run *run = &v->record->runs[i];
+    run->reboot_required = run->reboot_required || run->reboot == VISIT_REBOOT_ALWAYS;
+    run_enter(v, i, VISIT_RUN_SUCCEEDED);
 }
 
 static void visit_running(struct visit *v)
@@ -298,8 +407,12 @@ static void visit_running(struct visit *v)
     }
     uint32_t i = (uint32_t)open;
     if (v->was->runs[i].phase == VISIT_RUN_PENDING) {
-        if (!granted) {
+        if (f->superseded) {
+            visit_supersede(v, i);
+        } else if (!granted) {
             visit_renew(v);
+        } else if (v->was->runs[i].bare) {
+            visit_end_bare_run(v, i);
         } else {
             run_enter(v, i, VISIT_RUN_RUNNING);
         }
@@ -307,7 +420,9 @@ static void visit_running(struct visit *v)
     }
     switch (f->job) {
     case VISIT_JOB_ABSENT:
-        if (granted) {
+        if (f->superseded) {
+            visit_supersede(v, i);
+        } else if (granted) {
             v->plan->run = open;
         } else {
             visit_renew(v); /* its Job was never made, or is lost: that needs a grant */
@@ -371,6 +486,19 @@ static void visit_settling(struct visit *v)
     visit_wait(v, STR("the machine to be Ready for a while"), f->ready ? settled : USEC_NEVER);
 }
 
+static bool visit_keeps_cordon(const struct visit_record *r)
+{
+    switch (r->on_failure) {
+    case VISIT_FAILURE_KEEP:
+        return visit_has_failed(r);
+    case VISIT_FAILURE_UNCORDON:
+        return false;
+    case VISIT_FAILURE_AUTO:
+        break;
+    }
+    return r->keep_cordon;
+}
+
 static void visit_ending(struct visit *v)
 {
     const struct visit_facts *f = v->f;
@@ -378,11 +506,11 @@ static void visit_ending(struct visit *v)
     bool gone = visit_node_is_gone(v);
     bool marked = f->visit_mark.n > 0 && str_eq(f->visit_mark, v->was->id);
     if (!gone && v->was->cordon == VISIT_CORDON_OURS && marked) {
-        plan->cordon = v->was->keep_cordon ? VISIT_CORDON_LEAVE : VISIT_CORDON_LIFT;
+        plan->cordon = visit_keeps_cordon(v->was) ? VISIT_CORDON_LEAVE : VISIT_CORDON_LIFT;
         visit_wait(v, STR("the cordon to be lifted"), USEC_NEVER);
         return;
     }
-    if (v->was->request_uid.n > 0 && f->request_there && f->request_state != MR_STATE_COMPLETED &&
+    if (f->request_there && f->request_state != MR_STATE_COMPLETED &&
         !mrequest_phase_ended(f->request_phase)) {
         plan->request = VISIT_REQUEST_COMPLETE;
         plan->exit_code = gone ? EXIT_LOST : visit_has_failed(v->was) ? EXIT_FAILED : EXIT_DONE;
@@ -412,6 +540,9 @@ void visit_decide(const struct visit_record *v, const struct visit_facts *f, str
         return;
     }
     switch (v->phase) {
+    case VISIT_CHECKING:
+        visit_checking(&visit);
+        break;
     case VISIT_REQUESTED:
         visit_requested(&visit);
         break;

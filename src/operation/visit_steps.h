@@ -6,12 +6,15 @@
  * before it is on the server: so whoever leads next knows what may have been done outside, and a
  * crash between two steps loses nothing.
  *
- *   Requested → Cordoning → Draining → Running → Rebooting → Settling → Ending → (no record)
+ *   Checking → Requested → Cordoning → Draining → Running → Rebooting → Settling → Ending → (no
+ * record)
  *
- * The machine is touched only under a grant: the request of the record's own UID says InProgress,
- * with the grant's number that the record has. When that is not so any more, the grant is lost.
- * Before anything was evicted the visit is undone then. Later it begins nothing new (no eviction,
- * no payload, no reboot), keeps its cordon, and asks anew.
+ * Checking makes the preflights: what has nothing to do, or cannot, costs no request. A quiet visit
+ * goes from there to Running and on to Ending. For all others the machine is touched only under a
+ * grant: the request of the record's own UID says InProgress, with the grant's number that the
+ * record has. When that is not so any more, the grant is lost. Before anything was evicted the
+ * visit is undone then. Later it begins nothing new (no eviction, no payload, no reboot), keeps its
+ * cordon, and asks anew.
  */
 #pragma once
 
@@ -27,8 +30,12 @@ struct visit_facts {
      * decided. */
     bool known;
 
-    /* The request of the record's UID. */
+    /* The request of the record's UID; while that is not known, the one of the record's name that
+     * carries the visit's id. */
     bool request_there;
+    bool request_foreign; /* the record's name belongs to a request of somebody else */
+    struct str request_uid;
+    struct str next_request; /* a name that no request has */
     enum mrequest_state request_state;
     enum mrequest_phase request_phase;
     uint32_t request_grant;
@@ -41,6 +48,7 @@ struct visit_facts {
     bool unschedulable;
     struct str visit_mark;   /* KEY_VISIT_CORDON; empty = none */
     struct str request_mark; /* KEY_REQUEST_CORDON */
+    bool kept_mark; /* its cordon was left by an earlier visit that failed, of the same objects */
     bool ready;
     usec_t ready_since; /* wall; 0 = it is not */
     struct str boot_id;
@@ -49,8 +57,11 @@ struct visit_facts {
     bool drain_done;
     bool drain_began; /* something was evicted, or may have been */
 
-    /* The run that is the record's first unfinished one, or the reboot while Rebooting. */
+    /* The run that is the record's first unfinished one, or its preflight while Checking, or the
+     * reboot while Rebooting. */
     enum visit_job job;
+    bool superseded; /* what the run would do is not asked for any more; its Job, if there is one,
+                      * may end */
     bool nothing_to_do; /* VISIT_JOB_SUCCEEDED: it said so */
     bool reboot_required;
     bool retry_free; /* VISIT_JOB_FAILED: through no fault of its own; the attempt does not count */
@@ -62,7 +73,7 @@ enum visit_request_step {
     VISIT_REQUEST_KEEP,
     VISIT_REQUEST_BEGIN,    /* InProgress */
     VISIT_REQUEST_COMPLETE, /* Completed, or withdrawn while it waits */
-    VISIT_REQUEST_NEW,      /* a new one is to be made, which prepares nothing */
+    VISIT_REQUEST_NEW,      /* to be made under the record's name */
 };
 
 enum visit_cordon_step {
@@ -81,6 +92,7 @@ struct visit_plan {
     enum visit_cordon_step cordon;
     bool drain;
     int32_t run;      /* whose Job should exist; -1 = none */
+    bool preflight;   /* that of its preflight */
     bool reboot;      /* the reboot's Job should exist */
     struct str waits; /* for what, in words */
     usec_t next;      /* wall: when the answer could change by itself; USEC_NEVER */
@@ -92,3 +104,5 @@ void visit_decide(const struct visit_record *v, const struct visit_facts *f, str
 
 /* True once something may have been done to the machine. */
 bool visit_touched(const struct visit_record *v);
+/* The first run that has not ended; -1 = none. */
+int32_t visit_open_run(const struct visit_record *v);

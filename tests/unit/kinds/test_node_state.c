@@ -30,9 +30,9 @@ TEST(node_state_reads_what_the_controller_has_noted)
         "\"attempt\":2,\"tick\":\"2026-01-02T03:04:05Z\",\"lastSuccess\":{\"revision\":\"r\"}}],"
         "\"visit\":{\"format\":1,\"id\":\"i\",\"nodeUID\":\"u\",\"request\":{\"name\":\"mr-1\","
         "\"uid\":\"q\",\"grant\":3},\"phase\":\"Draining\",\"deadline\":\"2026-01-02T03:04:05Z\","
-        "\"joined\":[{\"maintenance\":\"m\",\"operation\":\"a\"}],\"cordon\":\"Ours\","
-        "\"saved\":{\"labels\":{\"x\":\"\"}},\"reboot\":{\"id\":\"b\"},\"expired\":true},"
-        "\"sealKey\":\"k\"}");
+        "\"runs\":[{\"maintenanceUID\":\"m\",\"operation\":\"a\",\"reboot\":\"Never\","
+        "\"phase\":\"Pending\"}],\"cordon\":\"Ours\",\"expired\":true},"
+        "\"rebootedAt\":\"2026-01-02T03:04:05Z\",\"sealKey\":\"k\"}");
     CHECK_STR(s->problem.reason, "");
     CHECK(s->format_known);
     CHECK_EQ(s->kind, MACHINE_NODE);
@@ -41,14 +41,12 @@ TEST(node_state_reads_what_the_controller_has_noted)
     CHECK(o != NULL && o->attempt == 2 && o->tick == NOW);
     CHECK_STR(o->success_revision, "r");
     CHECK(node_state_find(s, STR("m"), STR("b")) == NULL);
-    CHECK_EQ(s->visit.state, VISIT_KNOWN);
+    CHECK_EQ(s->visit.phase, VISIT_DRAINING);
     CHECK_STR(s->visit.request_uid, "q");
     CHECK_EQ(s->visit.grant, 3);
-    CHECK_EQ(s->visit.part_n, 1);
+    CHECK_EQ(s->visit.run_n, 1);
     CHECK_EQ(s->visit.cordon, VISIT_CORDON_OURS);
-    CHECK_STR(s->visit.labels_json, "{\"x\":\"\"}");
-    CHECK_STR(s->visit.annotations_json, "{}");
-    CHECK_STR(s->visit.reboot_id, "b");
+    CHECK_EQ(s->rebooted, NOW);
     CHECK(s->visit.expired);
     CHECK_STR(s->seal_key, "k");
     CHECK(!s->agent.given);
@@ -57,26 +55,31 @@ TEST(node_state_reads_what_the_controller_has_noted)
 
 TEST(node_state_keeps_its_hands_off_a_visit_that_it_does_not_know)
 {
+#define RUNS                                                                                       \
+    "\"runs\":[{\"maintenanceUID\":\"m\",\"operation\":\"a\",\"reboot\":\"Never\","                \
+    "\"phase\":\"Pending\"}]"
     static const struct {
         const char *visit;
-        enum visit_state state;
+        enum visit_phase phase;
     } cases[] = {
         { "null", VISIT_NONE },
-        { "{\"format\":1,\"id\":\"i\",\"phase\":\"Draining\"}", VISIT_KNOWN },
-        { "{\"format\":2,\"id\":\"i\",\"phase\":\"Draining\"}", VISIT_UNKNOWN },
-        { "{\"id\":\"i\",\"phase\":\"Draining\"}", VISIT_UNKNOWN },
-        { "{\"format\":1,\"phase\":\"Draining\"}", VISIT_UNKNOWN },
-        { "{\"format\":1,\"id\":\"i\"}", VISIT_UNKNOWN },
-        { "{\"format\":1,\"id\":\"i\",\"phase\":\"Draining\",\"cordon\":\"Theirs\"}",
+        { "{\"format\":1,\"id\":\"i\",\"phase\":\"Draining\",\"cordon\":\"Ours\"," RUNS "}",
+          VISIT_DRAINING },
+        { "{\"format\":2,\"id\":\"i\",\"phase\":\"Draining\",\"cordon\":\"Ours\"," RUNS "}",
+          VISIT_UNKNOWN },
+        { "{\"format\":1,\"phase\":\"Draining\",\"cordon\":\"Ours\"," RUNS "}", VISIT_UNKNOWN },
+        { "{\"format\":1,\"id\":\"i\",\"cordon\":\"Ours\"," RUNS "}", VISIT_UNKNOWN },
+        { "{\"format\":1,\"id\":\"i\",\"phase\":\"Draining\",\"cordon\":\"Theirs\"," RUNS "}",
           VISIT_UNKNOWN },
         { "7", VISIT_UNKNOWN },
     };
+#undef RUNS
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct arena a = { 0 };
         check_case((int64_t)i);
         const struct node_state *s = read(&a, arena_printf(&a, "{\"visit\":%s}", cases[i].visit).p);
-        CHECK_EQ(s->visit.state, cases[i].state);
-        CHECK_EQ(s->problem.reason.n > 0, cases[i].state == VISIT_UNKNOWN);
+        CHECK_EQ(s->visit.phase, cases[i].phase);
+        CHECK_EQ(s->problem.reason.n > 0, cases[i].phase == VISIT_UNKNOWN);
         arena_done(&a);
     }
     check_case(-1);

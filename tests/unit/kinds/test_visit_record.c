@@ -5,9 +5,12 @@
 static const char full[] =
     "{\"format\":1,\"id\":\"u1\",\"nodeUID\":\"n1\",\"request\":{\"name\":\"mr-1\",\"uid\":\"u1\","
     "\"grant\":3},\"phase\":\"Rebooting\",\"phaseTime\":\"2026-11-18T02:00:00Z\",\"deadline\":"
-    "\"2026-11-18T02:20:00Z\",\"cordon\":\"Ours\",\"drain\":true,\"drainTimeoutSeconds\":900,"
-    "\"minReadySeconds\":60,\"rebootTimeoutSeconds\":1200,\"bootID\":\"b1\",\"rebootID\":\"u1-"
-    "reboot\",\"expired\":true,\"keepCordon\":true,\"failure\":\"NotReady\",\"message\":\"why\","
+    "\"2026-11-18T02:20:00Z\",\"cordon\":\"Ours\",\"drain\":{\"timeoutSeconds\":900,"
+    "\"gracePeriodSeconds\":5,\"podSelector\":\"a=b\",\"keepUnmanagedPods\":true,\"onTimeout\":"
+    "\"Proceed\"},\"minReadySeconds\":60,\"rebootTimeoutSeconds\":1200,\"bootID\":\"b1\","
+    "\"rebootID\":\"u1-"
+    "reboot\",\"expired\":true,\"keepCordon\":true,\"onFailure\":\"Uncordon\",\"failure\":"
+    "\"NotReady\",\"message\":\"why\","
     "\"runs\":[{\"maintenance\":\"patches\",\"maintenanceUID\":\"m1\",\"operation\":\"apt\","
     "\"revision\":\"r1\",\"attempt\":2,\"tick\":\"2026-11-18T01:00:00Z\",\"reboot\":\"IfRequired\","
     "\"rebootRequired\":true,\"phase\":\"Failed\",\"since\":\"2026-11-18T02:01:00Z\",\"reason\":"
@@ -30,7 +33,7 @@ TEST(visit_record_reads_what_it_prints)
     struct visit_record v;
     CHECK(read_text(full, &a, &v));
     CHECK_EQ(v.phase, VISIT_REBOOTING);
-    CHECK_EQ(v.drain_timeout, MINUTES(15));
+    CHECK_EQ(v.drain.timeout, MINUTES(15));
     CHECK_EQ(v.runs[0].attempt, 2);
     struct json_writer w = json_writer_on(&out);
     visit_record_print(&v, &w);

@@ -34,14 +34,15 @@ static void world_init(struct world *w)
                     .phase = VISIT_REQUESTED,
                     .deadline = USEC_NEVER,
                     .cordon = VISIT_CORDON_OURS,
-                    .drain = true,
-                    .drain_timeout = MINUTES(10),
+                    .drain = { .enabled = true, .timeout = MINUTES(10), .grace = -1 },
                     .min_ready = SECONDS(60),
                     .reboot_timeout = MINUTES(20),
                     .run_n = 2 },
         .f = { .now = HOURS(1),
                .known = true,
                .request_there = true,
+               .request_uid = STR("req-1"),
+               .next_request = STR("mr-next"),
                .request_state = MR_STATE_PENDING,
                .request_phase = MR_PHASE_PENDING,
                .may_start = true,
@@ -74,8 +75,8 @@ static void world_begin_request(struct world *w)
 static void world_new_request(struct world *w)
 {
     w->requests++;
-    w->record.request = arena_printf(&w->memory, "mr-%u", w->requests);
-    w->record.request_uid = arena_printf(&w->memory, "req-%u", w->requests);
+    CHECK_STR(w->record.request, "mr-next");
+    w->f.request_uid = arena_printf(&w->memory, "req-%u", w->requests);
     w->f.request_there = true;
     w->f.request_state = MR_STATE_PENDING;
     w->f.request_phase = MR_PHASE_PENDING;
@@ -113,6 +114,10 @@ static bool world_act(struct world *w)
     }
     if (!visit_record_same(&p->record, &w->record)) {
         w->record = p->record;
+        if (w->record.request.n == 0) { /* the old one is none of the visit's any more */
+            w->f.request_there = false;
+            w->f.request_uid = STR_NONE;
+        }
         return true;
     }
     bool acts = p->drain || p->run >= 0 || p->reboot || p->cordon == VISIT_CORDON_MAKE;
