@@ -38,6 +38,8 @@ struct cordon_node {
     struct str version;
     struct str uid;
     struct str mark;
+    struct str request_mark;
+    struct str kept_mark;
     bool unschedulable;
 };
 
@@ -106,7 +108,7 @@ static void cordon_finish(struct cordon *c, enum cordon_result end)
 struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
                             void (*on_result)(void *ctx, enum cordon_result end), void *ctx)
 {
-    ASSERT(spec->uid.n > 0 && spec->node.n > 0);
+    ASSERT(spec->uid.n > 0 && spec->node.n > 0 && spec->mark.n > 0);
     struct cordon *c = ALLOC_NEW(struct cordon);
     *c = (struct cordon){
         .cordons = cs,
@@ -117,6 +119,8 @@ struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
     };
     c->spec.uid = arena_str(&c->memory, spec->uid);
     c->spec.request = arena_str(&c->memory, spec->request);
+    c->spec.take_over = arena_str(&c->memory, spec->take_over);
+    c->spec.kept = arena_str(&c->memory, spec->kept);
     c->spec.node = arena_str(&c->memory, spec->node);
     writer_init(&c->writer, cs->config.client, &cordon_rules);
     loop_timer_init(&c->timer, cs->config.client->loop, cordon_turn, c);
@@ -221,12 +225,38 @@ static bool cordon_decide(const struct cordon *c, const struct cordon_node *fact
     if (c->spec.action == CORDON_ACTION_CORDON) {
         /* A mark on a schedulable node is left over from a cordon that somebody has lifted. */
         *ret = ours ? CORDON_RESULT_OURS : CORDON_RESULT_OTHERS;
-        return facts->unschedulable;
+        return facts->unschedulable &&
+               (ours || !(cordon_is_ours(facts->request_mark, c->spec.take_over) ||
+                          cordon_is_ours(facts->kept_mark, c->spec.kept)));
     }
     *ret = CORDON_RESULT_CLEARED;
     bool lifts_anyway = mutated(c->cordons->config.client->mutations, MUTATION_UNCORDON_OTHERS) &&
                         c->spec.action == CORDON_ACTION_UNCORDON && facts->unschedulable;
     return !ours && !lifts_anyway;
+}
+
+static void cordon_write_marks(const struct cordon *c, const struct cordon_node *facts,
+                               struct json_writer *w)
+{
+    jw_key(w, c->spec.mark);
+    if (c->spec.action == CORDON_ACTION_CORDON) {
+        jw_str(w, c->spec.uid);
+    } else {
+        jw_null(w);
+    }
+    if (c->spec.action == CORDON_ACTION_CORDON &&
+        cordon_is_ours(facts->request_mark, c->spec.take_over)) {
+        jw_key(w, KEY_REQUEST_CORDON);
+        jw_null(w);
+    }
+    if (c->spec.action == CORDON_ACTION_CORDON && cordon_is_ours(facts->kept_mark, c->spec.kept)) {
+        jw_key(w, KEY_KEPT_CORDON);
+        jw_null(w);
+    }
+    if (c->spec.action == CORDON_ACTION_KEEP) {
+        jw_key(w, KEY_KEPT_CORDON);
+        jw_str(w, c->spec.kept);
+    }
 }
 
 static void cordon_write_patch(struct cordon *c, const struct cordon_node *facts)
@@ -242,15 +272,10 @@ static void cordon_write_patch(struct cordon *c, const struct cordon_node *facts
     }
     jw_key(&w, STR("annotations"));
     jw_obj(&w);
-    jw_key(&w, KEY_REQUEST_CORDON);
-    if (c->spec.action == CORDON_ACTION_CORDON) {
-        jw_str(&w, c->spec.uid);
-    } else {
-        jw_null(&w);
-    }
+    cordon_write_marks(c, facts, &w);
     jw_obj_end(&w);
     jw_obj_end(&w);
-    if (c->spec.action != CORDON_ACTION_UNMARK) {
+    if (c->spec.action == CORDON_ACTION_CORDON || c->spec.action == CORDON_ACTION_UNCORDON) {
         jw_key(&w, STR("spec"));
         jw_obj(&w);
         jw_key(&w, STR("unschedulable"));
@@ -264,12 +289,15 @@ static void cordon_write_patch(struct cordon *c, const struct cordon_node *facts
     jw_obj_end(&w);
 }
 
-static struct cordon_node cordon_read(const struct jval *node)
+static struct cordon_node cordon_read(const struct cordon *c, const struct jval *node)
 {
+    const struct jval *notes = jval_at(node, "metadata.annotations");
     return (struct cordon_node){
         .version = jval_str(jval_at(node, "metadata.resourceVersion")),
         .uid = jval_str(jval_at(node, "metadata.uid")),
-        .mark = jval_str(jval_get(jval_at(node, "metadata.annotations"), KEY_REQUEST_CORDON)),
+        .mark = jval_str(jval_get(notes, c->spec.mark)),
+        .request_mark = jval_str(jval_get(notes, KEY_REQUEST_CORDON)),
+        .kept_mark = jval_str(jval_get(notes, KEY_KEPT_CORDON)),
         .unschedulable = jval_bool(jval_at(node, "spec.unschedulable"), false),
     };
 }
@@ -289,7 +317,7 @@ static void cordon_on_read(void *ctx, const struct api_reply *reply)
         cordon_failed(c, verdict, &r.err);
         return;
     }
-    struct cordon_node facts = cordon_read(r.object);
+    struct cordon_node facts = cordon_read(c, r.object);
     if (cordon_decide(c, &facts, &end)) {
         cordon_finish(c, end);
     } else if (!cordons_may_act(c->cordons)) {
@@ -309,14 +337,17 @@ static void cordon_send_event(const struct cordon *c, const struct jval *node)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     bool cordoned = c->spec.action == CORDON_ACTION_CORDON;
-    if (c->spec.action == CORDON_ACTION_UNMARK) {
+    if (c->spec.action != CORDON_ACTION_CORDON && c->spec.action != CORDON_ACTION_UNCORDON) {
         return; /* the node is as schedulable as before */
     }
     const char *verb = cordoned ? "cordoned" : "uncordoned";
-    struct str request_text = c->spec.request.n > 0 ? c->spec.request : c->spec.uid;
+    bool of_request = str_eq(c->spec.mark, KEY_REQUEST_CORDON);
+    struct str who = c->spec.request.n > 0 ? c->spec.request : c->spec.uid;
+    struct str request_text =
+        arena_printf(&tmp, "%s" STR_FMT, of_request ? "maintenance request " : "", STR_ARG(who));
     if (cs->config.log != NULL) {
         log_info(cs->config.log, cordoned ? "node cordoned" : "node uncordoned",
-                 KV_STR("node", c->spec.node), KV_STR("request", request_text));
+                 KV_STR("node", c->spec.node), KV_STR("request", who));
     }
     if (cs->config.recorder == NULL) {
         return;
@@ -326,13 +357,13 @@ static void cordon_send_event(const struct cordon *c, const struct jval *node)
                      .type = STR("Normal"),
                      .reason = cordoned ? STR("CordonedNode") : STR("UncordonedNode"),
                      .action = cordoned ? STR("Cordon") : STR("Uncordon"),
-                     .note = arena_printf(&tmp, "%s for maintenance request " STR_FMT, verb,
+                     .note = arena_printf(&tmp, "%s for " STR_FMT, verb,
                                           STR_ARG(request_text)),
                      .regarding = {
                          .kind = STR("Node"),
                          .api_version = STR("v1"),
                          .name = c->spec.node,
-                         .uid = cordon_read(node).uid,
+                         .uid = cordon_read(c, node).uid,
                      },
                  });
 }

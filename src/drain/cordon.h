@@ -24,6 +24,7 @@ enum cordon_action {
     CORDON_ACTION_CORDON,
     CORDON_ACTION_UNCORDON, /* if the cordon is ours */
     CORDON_ACTION_UNMARK,   /* if the cordon is ours: it stays, without its mark */
+    CORDON_ACTION_KEEP,     /* if the cordon is ours: it stays, under the mark of `kept` */
 };
 
 enum cordon_result {
@@ -47,9 +48,17 @@ void cordons_free(struct cordons *cs); /* like a crash; accepts NULL */
 
 struct cordon_spec {
     enum cordon_action action;
-    struct str uid;     /* of the request: the mark's value; copied, as all texts */
-    struct str request; /* its name; may be empty */
+    struct str mark;    /* the annotation, KEY_…_CORDON; a constant */
+    struct str uid;     /* the mark's value: of the request, or of whoever else; copied, as all
+                         * texts but constants */
+    struct str request; /* for people: what it is done for; may be empty */
     struct str node;
+    /* CORDON_ACTION_CORDON: a cordon with the mark of that request becomes ours, in one patch;
+     * empty = none does. */
+    struct str take_over;
+    /* CORDON_ACTION_CORDON: the same for a cordon under that mark of KEY_KEPT_CORDON.
+     * CORDON_ACTION_KEEP: the mark that it gets. */
+    struct str kept;
 };
 
 /* The change is tried until it has a result. `on_result` comes from the loop; unless it says

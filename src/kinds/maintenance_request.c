@@ -271,6 +271,7 @@ void mrequest_read(const struct jval *object, struct arena *out, struct maintena
         .withdrawn = str_eq(jval_str(jval_get(annotations, KEY_WITHDRAWN)), KEYS_TRUE),
         .machine_request = bridge.n <= MREQUEST_BRIDGE_MAX ? arena_str(out, bridge) : STR_NONE,
         .run = arena_str(out, jval_str(jval_get(annotations, KEY_RUN))),
+        .visit = arena_str(out, jval_str(jval_get(annotations, KEY_VISIT))),
         .has_ttl = jval_i64(ttl, &seconds) && seconds >= 0,
         .ttl_s = read_u32(ttl),
     };
@@ -553,11 +554,12 @@ void mrequest_print_new(const struct mrequest_new *new, struct buf *out)
     jw_obj(&w);
     jw_pair_some(&w, KEY_CLIENT.p, new->client);
     jw_obj_end(&w);
-    if (new->bridge_request.n > 0 || new->created_by.n > 0) {
+    if (new->bridge_request.n > 0 || new->created_by.n > 0 || new->visit.n > 0) {
         jw_key(&w, STR("annotations"));
         jw_obj(&w);
         jw_pair_some(&w, KEY_BRIDGE_REQUEST.p, new->bridge_request);
         jw_pair_some(&w, KEY_CREATED_BY.p, new->created_by);
+        jw_pair_some(&w, KEY_VISIT.p, new->visit);
         jw_obj_end(&w);
     }
     jw_obj_end(&w);
@@ -573,6 +575,9 @@ void mrequest_print_new(const struct mrequest_new *new, struct buf *out)
     jw_pair_some(&w, "reason", new->reason);
     if (new->unprepared) {
         jw_pair(&w, "preparation", STR("None"));
+    }
+    if (new->ttl_s > 0) {
+        jw_pair_i64(&w, "ttlSecondsAfterFinished", new->ttl_s);
     }
     jw_obj_end(&w);
     jw_obj_end(&w);

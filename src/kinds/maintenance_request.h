@@ -142,6 +142,7 @@ struct maintenance_request {
     bool withdrawn;             /* KEY_WITHDRAWN: the actor gave it up, approved or not */
     struct str machine_request; /* KEY_BRIDGE_REQUEST; empty: it was not made for a Machine */
     struct str run;             /* KEY_RUN: which run of its actor took the approval */
+    struct str visit;           /* KEY_VISIT */
     bool has_ttl;
     uint32_t ttl_s;
     struct mrequest_status status;
@@ -207,6 +208,8 @@ struct mrequest_new {
     bool unprepared;           /* the actor prepares the target itself */
     struct str bridge_request; /* KEY_BRIDGE_REQUEST; empty = none */
     struct str created_by;     /* KEY_CREATED_BY; empty = none */
+    struct str visit;          /* KEY_VISIT; empty = none */
+    uint32_t ttl_s;            /* it is deleted so long after its end; 0 = as the controller says */
 };
 /* The object to POST: Pending. */
 void mrequest_print_new(const struct mrequest_new *new, struct buf *out);

@@ -93,7 +93,8 @@ static struct node *node_make(const struct node_keep *keep, const struct jval *o
     size += sizeof(struct node) + labels * sizeof(struct node_label) +
             annotations * sizeof(struct node_annotation) +
             conditions * sizeof(struct node_condition) + finalizers * sizeof(void *) +
-            jval_str(jval_at(object, "metadata.uid")).n + 1 + 6 * _Alignof(max_align_t);
+            jval_str(jval_at(object, "metadata.uid")).n +
+            jval_str(jval_at(object, "status.nodeInfo.bootID")).n + 2 + 7 * _Alignof(max_align_t);
     out->first = size;
     struct node *n = ARENA_NEW(out, struct node);
     n->labels = ARENA_ARRAY(out, struct node_label, labels);
@@ -146,6 +147,26 @@ static void node_fill_maps(const struct node_keep *keep, const struct jval *obje
     }
 }
 
+static usec_t node_ready_since(const struct jval *object)
+{
+    JVAL_EACH (jval_at(object, "status.conditions"), condition) {
+        if (str_eq(jval_str(jval_get(condition, STR("type"))), STR("Ready"))) {
+            return jval_time(jval_get(condition, STR("lastTransitionTime")), 0);
+        }
+    }
+    return 0;
+}
+
+static void node_fill_info(const struct node_keep *keep, const struct jval *object, struct node *n,
+                           struct arena *out)
+{
+    const struct jval *info = jval_at(object, "status.nodeInfo");
+    n->boot_id = arena_str(out, jval_str(jval_get(info, STR("bootID"))));
+    n->kernel = intern_take(keep->labels, jval_str(jval_get(info, STR("kernelVersion"))));
+    n->os_image = intern_take(keep->labels, jval_str(jval_get(info, STR("osImage"))));
+    n->arch = intern_take(keep->labels, jval_str(jval_get(info, STR("architecture"))));
+}
+
 static int node_project(void *ctx, const struct jval *object, struct arena *out, void **ret,
                         struct err *err)
 {
@@ -159,9 +180,12 @@ static int node_project(void *ctx, const struct jval *object, struct arena *out,
     struct node *n = node_make(keep, object, jval_kind(labels) == JOBJ ? labels->n : 0, out);
     node_fill_maps(keep, object, n, out);
     node_fill_lists(keep, object, n);
+    node_fill_info(keep, object, n, out);
     n->uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
     n->kubelet_version =
         intern_take(keep->labels, jval_str(jval_at(object, "status.nodeInfo.kubeletVersion")));
+    n->created = jval_time(jval_at(object, "metadata.creationTimestamp"), 0);
+    n->ready_since = node_ready_since(object);
     n->unschedulable = jval_bool(jval_at(object, "spec.unschedulable"), false);
     n->volumes = node_list_count(jval_at(object, "status.volumesAttached"));
     n->deleting = jval_str(jval_at(object, "metadata.deletionTimestamp")).n > 0;
@@ -202,12 +226,14 @@ static bool node_same(const void *left, const void *right)
     return true;
 }
 
-/* Volumes come and go with pods. Whoever waits for them is told; nothing else depends on them. */
+/* Volumes come and go with pods, and a reboot shows in the kubelet's report. Whoever waits for them
+ * is told; nothing else depends on them. */
 static bool node_stirred(const void *left, const void *right)
 {
     const struct node *a = left;
     const struct node *b = right;
-    return a->volumes != b->volumes;
+    return a->volumes != b->volumes || !str_eq(a->boot_id, b->boot_id) || a->kernel != b->kernel ||
+           a->os_image != b->os_image || a->arch != b->arch || a->ready_since != b->ready_since;
 }
 
 static void node_drop(void *ctx, void *object)
@@ -229,6 +255,9 @@ static void node_drop(void *ctx, void *object)
         intern_give(keep->labels, n->finalizers[i]);
     }
     intern_give(keep->labels, n->kubelet_version);
+    intern_give(keep->labels, n->kernel);
+    intern_give(keep->labels, n->os_image);
+    intern_give(keep->labels, n->arch);
 }
 
 static struct str node_uid(const void *object)

@@ -37,7 +37,13 @@ struct node {
     struct node_label *labels; /* as the server gave them: sorted by key */
     uint32_t label_count;
     bool unschedulable;
-    bool ready;                          /* the Ready condition is True */
+    bool ready;                       /* the Ready condition is True */
+    usec_t ready_since;               /* wall: since when its status is what it is; 0: unknown */
+    usec_t created;                   /* wall */
+    struct str boot_id;               /* of the kubelet's report */
+    const struct intern_text *kernel; /* status.nodeInfo, as the kubelet reports it */
+    const struct intern_text *os_image;
+    const struct intern_text *arch;
     bool deleting;                       /* it has a deletionTimestamp */
     struct node_annotation *annotations; /* those of node_keep that are there */
     uint32_t annotation_count;

@@ -177,6 +177,10 @@ struct ask_view {
 };
 void ask_view(const struct ask *k, struct ask_view *ret);
 
+/* True when the ask of that uid is held under that grant number: lock and reservations are on the
+ * server. For whoever acts under a grant that another part keeps. */
+bool arbiter_holds(const struct arbiter *a, struct str uid, uint32_t grant);
+
 /* Would an ask like that be held if it came now? From what is known, without asking the server.
  * Asks that wait already come first; but when an ask with queue_only waits under the same uid, the
  * share that is kept for that ask is the answer. For owners that keep a queue of their own

@@ -50,6 +50,12 @@ struct ask *ask_find_by_uid(const struct arbiter *a, struct str uid)
     return k != NULL && !k->spec.queue_only ? k : NULL;
 }
 
+bool arbiter_holds(const struct arbiter *a, struct str uid, uint32_t grant)
+{
+    const struct ask *k = ask_find_by_uid(a, uid);
+    return k != NULL && ask_stage(k) == ASK_HELD && k->spec.grant == grant;
+}
+
 struct applied_limit *ask_applied_limit(const struct ask *k, const struct limit_state *b)
 {
     for (uint32_t i = 0; i < k->applied_n; i++) {

@@ -13,6 +13,7 @@
 enum api_verb { API_GET, API_POST, API_PUT, API_PATCH, API_DELETE };
 
 #define API_MERGE_PATCH STR("application/merge-patch+json")
+#define API_JSON_PATCH STR("application/json-patch+json")
 #define API_STRATEGIC_PATCH STR("application/strategic-merge-patch+json")
 #define API_JSON STR("application/json")
 /* An object, or the objects of a watch, without anything but metadata; and a list of such. */

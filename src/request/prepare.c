@@ -139,6 +139,7 @@ static void prepare_cordon(struct prepare *q)
         q->action = cordon_start(q->preparer->cordons,
                                  &(struct cordon_spec){
                                      .action = CORDON_ACTION_CORDON,
+                                     .mark = KEY_REQUEST_CORDON,
                                      .uid = q->spec.uid,
                                      .request = q->spec.request,
                                      .node = q->spec.node,
@@ -517,6 +518,7 @@ struct prepare_undo *prepare_undo(struct preparer *p, struct str uid, struct str
     u->action = cordon_start(p->cordons,
                              &(struct cordon_spec){
                                  .action = uncordon ? CORDON_ACTION_UNCORDON : CORDON_ACTION_UNMARK,
+                                 .mark = KEY_REQUEST_CORDON,
                                  .uid = uid,
                                  .node = node,
                              },
