@@ -64,6 +64,22 @@ static void job_create_pods(struct world_object *t, int64_t n)
     }
 }
 
+/* activeDeadlineSeconds counts from the Job's start. */
+static bool job_is_overdue(struct world_object *t, const struct jval *object)
+{
+    struct world *w = t->w;
+    int64_t deadline = jval_number(object, "spec.activeDeadlineSeconds", -1);
+    usec_t started = jval_time(jval_at(object, "status.startTime"), 0);
+    if (deadline < 0 || started == 0) {
+        return false;
+    }
+    usec_t left = started + SECONDS(deadline) - loop_wall(w->loop);
+    if (left > 0) {
+        world_mark_dirty_at(t, loop_now(w->loop) + left);
+    }
+    return left <= 0;
+}
+
 void job_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
     struct arena *a = &w->tmp;
@@ -78,7 +94,8 @@ void job_reconcile(struct world *w, struct world_object *t, const struct jval *o
     int64_t backoff = jval_number(object, "spec.backoffLimit", 6);
     bool suspended = jval_bool(jval_at(object, "spec.suspend"), false);
     bool done = n.succeeded >= completions;
-    bool failed = !done && n.failed > backoff;
+    bool overdue = !done && job_is_overdue(t, object);
+    bool failed = !done && (n.failed > backoff || overdue);
     int64_t want = suspended || done || failed ? 0 : MIN(parallelism, completions - n.succeeded);
     struct str started = jval_str(jval_at(object, "status.startTime"));
     struct tree *status = tree_obj(a);
@@ -109,8 +126,9 @@ void job_reconcile(struct world *w, struct world_object *t, const struct jval *o
         job_finish(t, status, "Complete", "CompletionsReached",
                    "Reached expected number of succeeded pods");
     } else if (failed) {
-        job_finish(t, status, "Failed", "BackoffLimitExceeded",
-                   "Job has reached the specified backoff limit");
+        job_finish(t, status, "Failed", overdue ? "DeadlineExceeded" : "BackoffLimitExceeded",
+                   overdue ? "Job was active longer than specified deadline"
+                           : "Job has reached the specified backoff limit");
     }
     world_object_set_status(t, CONTROLLER, status);
 }

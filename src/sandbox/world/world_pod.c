@@ -67,6 +67,55 @@ void world_pod_observe(struct world_object *t, const struct jval *old, const str
     }
 }
 
+static struct str world_pod_note(const struct jval *object, const char *key)
+{
+    return jval_str(jval_get(jval_at(object, "metadata.annotations"), str_from(key)));
+}
+
+/* Which word of the container's command it is; UINT32_MAX: none. */
+static uint32_t world_command_find(const struct jval *container, struct str word)
+{
+    uint32_t i = 0;
+    JVAL_EACH (jval_get(container, STR("command")), v) {
+        if (str_eq(jval_str(v), word)) {
+            return i;
+        }
+        i++;
+    }
+    return UINT32_MAX;
+}
+
+static int64_t world_pod_exit(const struct world_object *t, const struct jval *object)
+{
+    int64_t code = 0;
+    bool never = str_eq(jval_str(jval_at(object, "spec.restartPolicy")), STR("Never"));
+    if (t->restarts && never) {
+        return 255; /* its node went down */
+    }
+    return str_to_i64(world_pod_note(object, "sandbox.drydock.dev/exit"), &code) ? code : 0;
+}
+
+/* As drydock run-on-host leaves it: 77, nothing to do, is a success. */
+static void world_pod_set_end(struct world_object *t, const struct jval *object,
+                              const struct jval *container, struct tree *state)
+{
+    struct world *w = t->w;
+    struct arena *a = &w->tmp;
+    int64_t code = world_pod_exit(t, object);
+    bool runner = world_command_find(container, STR("run-on-host")) != UINT32_MAX;
+    bool reboot =
+        str_eq(world_pod_note(object, "sandbox.drydock.dev/reboot-required"), STR("true"));
+    int64_t shown = runner && code == 77 ? 0 : code;
+    tree_set(a, state, STR("exitCode"), tree_i64(a, shown));
+    tree_set(a, state, STR("reason"), tree_str(a, shown == 0 ? STR("Completed") : STR("Error")));
+    tree_set(a, state, STR("finishedAt"), tree_str(a, world_time(w)));
+    if (runner && code != 255) {
+        tree_set(a, state, STR("message"),
+                 tree_str(a, arena_printf(a, "{\"exitCode\":%lld,\"rebootRequired\":%s}",
+                                          (long long)code, reboot ? "true" : "false")));
+    }
+}
+
 static struct tree *world_pod_containers(struct world_object *t, const struct jval *object,
                                          const char *how)
 {
@@ -95,9 +144,7 @@ static struct tree *world_pod_containers(struct world_object *t, const struct jv
         if (up) {
             tree_set(a, state, STR("startedAt"), tree_str(a, world_time(w)));
         } else {
-            tree_set(a, state, STR("exitCode"), tree_i64(a, 0));
-            tree_set(a, state, STR("reason"), tree_str(a, STR("Completed")));
-            tree_set(a, state, STR("finishedAt"), tree_str(a, world_time(w)));
+            world_pod_set_end(t, object, c, state);
         }
         tree_add(list, status);
     }
@@ -149,13 +196,17 @@ static void world_pod_start(struct world_object *t)
     world_object_set_status(t, KUBELET, status);
 }
 
-static void world_pod_succeed(struct world_object *t)
+static void world_pod_finish(struct world_object *t)
 {
     struct arena *a = &t->w->tmp;
     const struct jval *object = world_object_get(t);
     struct tree *status = tree_obj(a);
-    tree_set(a, status, STR("phase"), tree_str(a, STR("Succeeded")));
-    world_pod_conditions(t, object, status, false, "PodCompleted");
+    const struct jval *container = jval_first(jval_at(object, "spec.containers"));
+    bool runner = world_command_find(container, STR("run-on-host")) != UINT32_MAX;
+    int64_t code = world_pod_exit(t, object);
+    bool good = code == 0 || (runner && code == 77);
+    tree_set(a, status, STR("phase"), tree_str(a, good ? STR("Succeeded") : STR("Failed")));
+    world_pod_conditions(t, object, status, false, good ? "PodCompleted" : "PodFailed");
     tree_set(a, status, STR("containerStatuses"), world_pod_containers(t, object, "terminated"));
     t->next_at = 0;
     world_object_set_status(t, KUBELET, status);
@@ -191,12 +242,29 @@ static usec_t world_pod_evict_at(struct world_object *t, const struct jval *obje
     return at;
 }
 
+/* An order to reboot, carried out if the node has not rebooted since it was given. */
+static bool world_pod_reboots(struct world_object *t, const struct jval *object)
+{
+    struct err err = { 0 };
+    const struct jval *container = jval_first(jval_at(object, "spec.containers"));
+    uint32_t at = world_command_find(container, STR("--expect-boot-id"));
+    uint32_t i = 0;
+    struct str expected = STR_NONE;
+    JVAL_EACH (jval_get(container, STR("command")), word) {
+        expected = i++ == at + 1 ? jval_str(word) : expected;
+    }
+    struct str boot = jval_str(jval_at(world_object_get(t->node), "status.nodeInfo.bootID"));
+    return at != UINT32_MAX && world_command_find(container, STR("--reboot")) != UINT32_MAX &&
+           str_eq(expected, boot) && world_reboot_node(t->w, t->node->name, &err) == 0;
+}
+
 /* What a healthy kubelet does next with the pod, and when. */
 static void world_pod_run(struct world *w, struct world_object *t, const struct jval *object)
 {
     usec_t now = loop_now(w->loop);
     usec_t run = jval_duration_at(object, "sandbox.drydock.dev/run", -1);
     bool job = t->owner != NULL && t->owner->kind == WORLD_JOB;
+    bool never = str_eq(jval_str(jval_at(object, "spec.restartPolicy")), STR("Never"));
     if (t->deleting) {
         if (t->next_at == 0) {
             int64_t grace = jval_number(object, "metadata.deletionGracePeriodSeconds", 30);
@@ -221,7 +289,12 @@ static void world_pod_run(struct world *w, struct world_object *t, const struct 
     } else if (t->deleting) {
         world_object_delete(t, KUBELET, 0);
     } else if (t->running && t->ready && !t->restarts) {
-        world_pod_succeed(t);
+        if (world_pod_reboots(t, object)) {
+            return; /* and does not live to see its end */
+        }
+        world_pod_finish(t);
+    } else if (t->restarts && never && (run >= 0 || job)) {
+        world_pod_finish(t);
     } else {
         world_pod_start(t);
     }
