@@ -6,7 +6,9 @@
 #include "host/outbound.h"
 #include "kinds/keys.h"
 #include "profile/controller.h"
+#include "cmd/config_env.h"
 #include "core/crd_install.h"
+#include "operation/operations.h"
 #include "request/requests_part.h"
 #include "web/leader_proxy.h"
 #include "web/controller_source.h"
@@ -34,6 +36,13 @@ struct controller_flags {
     bool legacy_notready;
     bool legacy_double_count;
     bool grant_missing;
+    struct str system_namespace;
+    struct str jobs_namespace;
+    struct str runner_image;
+    struct str job_priority_class;
+    uint32_t jobs_max;
+    uint32_t unlimited_visits;
+    bool allow_forced_drains;
 };
 
 static const struct option controller_options[] = {
@@ -76,6 +85,22 @@ static const struct option controller_options[] = {
       NULL, "false", NULL, "limits: a node that holds a grant may count as unavailable too" },
     { "grant-missing-targets", OPTION_BOOL, OPTION(struct controller_flags, grant_missing), NULL,
       "false", NULL, "approve requests for objects that do not exist" },
+    { "system-namespace", OPTION_TEXT, OPTION(struct controller_flags, system_namespace), "NAME",
+      "drydock-system", NULL, "operations: where NodeStates are" },
+    { "jobs-namespace", OPTION_TEXT, OPTION(struct controller_flags, jobs_namespace), "NAME",
+      "drydock-jobs", NULL, "operations: where Jobs run, and what they refer to is" },
+    { "runner-image", OPTION_TEXT, OPTION(struct controller_flags, runner_image), "IMAGE", "", NULL,
+      "operations: this program's own image, which runs scripts on machines" },
+    { "job-priority-class", OPTION_TEXT, OPTION(struct controller_flags, job_priority_class),
+      "NAME", "", NULL, "operations: the PriorityClass of Jobs' pods" },
+    { "jobs-max", OPTION_U32, OPTION(struct controller_flags, jobs_max), "N", "500", NULL,
+      "operations: how many Jobs may be there at once" },
+    { "unlimited-visits", OPTION_U32, OPTION(struct controller_flags, unlimited_visits), "N", "1",
+      NULL,
+      "operations: visits at once on nodes that no MaintenanceLimit selects; 0 is any number" },
+    { "allow-forced-drains", OPTION_BOOL, OPTION(struct controller_flags, allow_forced_drains),
+      NULL, "false", NULL,
+      "operations: accept drains that go on, or delete pods, when their time is over" },
 };
 
 /* One running controller with everything it uses, in the order in which the parts are made. */
@@ -88,6 +113,7 @@ struct controller_app {
     struct core *core;
     struct controller *controller;
     struct requests_part requests;
+    struct operations *operations;
     struct config_file config_file;
     struct integrations integrations;
     struct integration_files integration_files;
@@ -154,6 +180,7 @@ static void controller_app_done(struct controller_app *app)
     config_file_stop(&app->config_file);
     integration_files_stop(&app->integration_files);
     integrations_done(&app->integrations);
+    operations_free(app->operations);
     requests_part_done(&app->requests);
     controller_free(app->controller);
     core_free(app->core);
@@ -337,6 +364,24 @@ static int controller_app_start_integrations(struct controller_app *app, struct 
                                    app->daemon.loop, err);
 }
 
+static void controller_app_open_operations(struct controller_app *app)
+{
+    const struct controller_flags *flags = app->flags;
+    struct ucfg_env env = config_env_of(&config_env_host);
+    app->operations =
+        operations_new(app->core, &(struct operations_config){
+                                      .namespace = flags->system_namespace,
+                                      .jobs_namespace = flags->jobs_namespace,
+                                      .runner_image = flags->runner_image,
+                                      .priority_class = flags->job_priority_class,
+                                      .read_zone = env.zone,
+                                      .zone_ctx = env.ctx,
+                                      .jobs_max = flags->jobs_max,
+                                      .unlimited_visits = flags->unlimited_visits,
+                                      .allow_forced_drains = flags->allow_forced_drains,
+                                  });
+}
+
 static int controller_app_start_parts(struct controller_app *app, struct err *err)
 {
     const struct controller_flags *flags = app->flags;
@@ -357,6 +402,7 @@ static int controller_app_start_parts(struct controller_app *app, struct err *er
     if (r < 0) {
         return r;
     }
+    controller_app_open_operations(app);
     core_start(app->core);
     controller_source_init(&app->source, app->controller);
     app->source.requests = &app->requests.requests;

@@ -20,33 +20,24 @@ static const struct option crds_options[] = {
     { "policies", OPTION_BOOL, OPTION(struct crds_flags, policies), NULL, NULL, NULL,
       "instead: the admission policy by which only its creator changes a request" },
     { "operations", OPTION_BOOL, OPTION(struct crds_flags, operations), NULL, NULL, NULL,
-      "instead: the CRDs of node operations, for a look; no controller acts on them yet" },
+      "only those of NodeMaintenances and what belongs to them" },
 };
 
 static void crds_print_yaml(const struct asset *objects, size_t n, struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
-        buf_add(out, i > 0 ? STR("---\n") : STR_NONE);
+        buf_add(out, out->n > 0 ? STR("---\n") : STR_NONE);
         buf_add(out, asset_text(&objects[i]));
     }
 }
 
-static void crds_print_json(const struct asset *objects, size_t n, struct buf *out)
+static void crds_add_json(struct json_writer *w, const struct asset *objects, size_t n)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct json_writer w = json_writer_on(out);
-    jw_obj(&w);
-    jw_pair(&w, "apiVersion", STR("v1"));
-    jw_pair(&w, "kind", STR("List"));
-    jw_key(&w, STR("items"));
-    jw_arr(&w);
     for (size_t i = 0; i < n; i++) {
-        jw_val(&w, crd_object(&objects[i], &tmp));
+        jw_val(w, crd_object(&objects[i], &tmp));
     }
-    jw_arr_end(&w);
-    jw_obj_end(&w);
-    buf_add(out, STR("\n"));
 }
 
 static int crds_run(const struct command_call *call)
@@ -60,16 +51,24 @@ static int crds_run(const struct command_call *call)
         (void)command_fail(call, &err);
         return COMMAND_USAGE;
     }
-    const struct asset *objects = flags->policies     ? policies
-                                  : flags->operations ? operation_crds
-                                                      : crds;
-    size_t n = flags->policies     ? policies_count
-               : flags->operations ? operation_crds_count
-                                   : crds_count;
+    const struct asset *first = flags->policies ? policies : crds;
+    size_t first_n = flags->policies ? policies_count : flags->operations ? 0 : crds_count;
+    size_t operations_n = flags->policies ? 0 : operation_crds_count;
     if (str_eq(flags->output, STR("json"))) {
-        crds_print_json(objects, n, &out);
+        struct json_writer w = json_writer_on(&out);
+        jw_obj(&w);
+        jw_pair(&w, "apiVersion", STR("v1"));
+        jw_pair(&w, "kind", STR("List"));
+        jw_key(&w, STR("items"));
+        jw_arr(&w);
+        crds_add_json(&w, first, first_n);
+        crds_add_json(&w, operation_crds, operations_n);
+        jw_arr_end(&w);
+        jw_obj_end(&w);
+        buf_add(&out, STR("\n"));
     } else {
-        crds_print_yaml(objects, n, &out);
+        crds_print_yaml(first, first_n, &out);
+        crds_print_yaml(operation_crds, operations_n, &out);
     }
     (void)fwrite(out.p, 1, out.n, stdout); /* a closed pipe is the reader's business */
     return COMMAND_OK;
@@ -77,10 +76,11 @@ static int crds_run(const struct command_call *call)
 
 const struct command command_crds = {
     .name = "crds",
-    .summary = "print the CRDs of requests and limits",
+    .summary = "print the CRDs of all our kinds",
     .text = "Prints the definitions of MaintenanceRequest, MaintenanceLimit and "
-            "MaintenanceSelector, for kubectl:\n\n"
-            "  drydock crds | kubectl apply -f -\n\n"
+            "MaintenanceSelector, and of NodeMaintenance with the kinds that belong to it, for "
+            "kubectl:\n\n"
+            "  drydock crds | kubectl apply --server-side -f -\n\n"
             "'drydock controller --install-crds' applies the same by itself. With --policies it "
             "prints the ValidatingAdmissionPolicy by which only its creator and the controller "
             "change a MaintenanceRequest, and its binding.",

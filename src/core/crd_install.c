@@ -37,7 +37,7 @@ static void crd_install_retry(struct crd_install *i)
 static void crd_install_next_crd(struct crd_install *i)
 {
     arena_reset(&i->memory);
-    i->wanted = tree_from(&i->memory, crd_object(&crds[i->crd_index], &i->memory));
+    i->wanted = tree_from(&i->memory, crd_object(crd_at(i->crd_index), &i->memory));
     i->name = tree_text_at(i->wanted, "metadata.name");
     i->written = false;
     backoff_reset(&i->backoff);
@@ -118,7 +118,7 @@ static void crd_install_on_found(struct crd_install *i, struct str body)
         crd_install_send(i, API_PATCH, patch);
     } else if (!crd_install_is_served(found)) {
         crd_install_retry(i);
-    } else if (++i->crd_index < crds_count) {
+    } else if (++i->crd_index < crd_count()) {
         crd_install_next_crd(i);
     } else {
         crd_install_finish(i, NULL);

@@ -2,6 +2,17 @@
 
 #include "format/yaml.h"
 
+size_t crd_count(void)
+{
+    return crds_count + operation_crds_count;
+}
+
+const struct asset *crd_at(size_t index)
+{
+    ASSERT(index < crd_count());
+    return index < crds_count ? &crds[index] : &operation_crds[index - crds_count];
+}
+
 const struct jval *crd_object(const struct asset *crd, struct arena *out)
 {
     struct ydoc doc;

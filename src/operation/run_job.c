@@ -11,7 +11,6 @@
 #define REVISION_DIGITS 16u
 #define HOST_MOUNT STR("/host")
 #define SCRIPT_VARIABLE "DD_SCRIPT"
-#define EXIT_NOTHING_TO_DO 77
 #define MESSAGE_OUTPUT_MAX 256u
 
 static struct str hash_text(struct str bytes, size_t n, struct arena *out)
@@ -29,6 +28,10 @@ struct str run_job_name(const struct run_job_spec *spec, struct arena *out)
     struct str id = arena_printf(out, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n" STR_FMT "\n%u",
                                  STR_ARG(spec->machine_uid), STR_ARG(spec->maintenance_uid),
                                  STR_ARG(spec->operation), STR_ARG(spec->revision), spec->attempt);
+    if (spec->visit.n > 0 || spec->preflight) {
+        id = arena_printf(out, STR_FMT "\n" STR_FMT "\n%d", STR_ARG(id), STR_ARG(spec->visit),
+                          spec->preflight ? 1 : 0);
+    }
     struct str hash = hash_text(id, NAME_HASH_BYTES, out);
     return arena_printf(out, "dd-" STR_FMT "-" STR_FMT, STR_ARG(spec->operation), STR_ARG(hash));
 }
@@ -49,6 +52,22 @@ static void env_add(struct json_writer *w, struct str name, struct str value)
     jw_obj_end(w);
 }
 
+static void env_add_from(struct json_writer *w, struct str name, const char *source,
+                         struct str object, struct str key)
+{
+    jw_obj(w);
+    jw_pair(w, "name", name);
+    jw_key(w, STR("valueFrom"));
+    jw_obj(w);
+    jw_key(w, str_from(source));
+    jw_obj(w);
+    jw_pair(w, "name", object);
+    jw_pair(w, "key", key);
+    jw_obj_end(w);
+    jw_obj_end(w);
+    jw_obj_end(w);
+}
+
 /* The names that images made for system-upgrade-controller read stand beside our own. */
 static void env_add_own(const struct run_job_spec *spec, struct json_writer *w)
 {
@@ -65,7 +84,12 @@ static void env_add_own(const struct run_job_spec *spec, struct json_writer *w)
     env_add(w, STR("SYSTEM_UPGRADE_PLAN_LATEST_HASH"), spec->revision);
     env_add(w, STR("SYSTEM_UPGRADE_PLAN_LATEST_VERSION"), spec->version);
     for (uint32_t i = 0; i < spec->parameter_n; i++) {
-        env_add(w, spec->parameters[i].name, spec->parameters[i].value);
+        const struct run_job_parameter *p = &spec->parameters[i];
+        if (p->secret.n > 0) {
+            env_add_from(w, p->name, "secretKeyRef", p->secret, p->secret_key);
+        } else {
+            env_add(w, p->name, p->value);
+        }
     }
 }
 
@@ -108,6 +132,10 @@ static void container_add_env(const struct run_job_spec *spec, struct json_write
     }
     if (jval_get(spec->payload, STR("script")) != NULL) {
         env_add(w, STR(SCRIPT_VARIABLE), script_text(spec->payload, &tmp));
+    } else if (jval_get(spec->payload, STR("scriptFrom")) != NULL) {
+        env_add_from(w, STR(SCRIPT_VARIABLE), "configMapKeyRef",
+                     jval_str(jval_at(spec->payload, "scriptFrom.configMap")),
+                     jval_str(jval_at(spec->payload, "scriptFrom.key")));
     }
     jw_arr_end(w);
 }
@@ -444,7 +472,13 @@ static bool job_is_ours(const struct jval *job, const struct run_job_spec *spec)
 void run_job_read(const struct jval *job, const struct run_job_spec *spec, struct arena *out,
                   struct run_job_end *ret)
 {
-    *ret = (struct run_job_end){ .state = RUN_JOB_ACTIVE, .ours = job_is_ours(job, spec) };
+    run_job_read_end(job, out, ret);
+    ret->ours = job_is_ours(job, spec);
+}
+
+void run_job_read_end(const struct jval *job, struct arena *out, struct run_job_end *ret)
+{
+    *ret = (struct run_job_end){ .state = RUN_JOB_ACTIVE };
     JVAL_EACH (jval_at(job, "status.conditions"), condition) {
         struct str type = jval_str(jval_get(condition, STR("type")));
         if (!str_eq(jval_str(jval_get(condition, STR("status"))), STR("True"))) {
@@ -474,9 +508,13 @@ void run_job_read_message(struct str text, struct arena *out, struct run_job_mes
         return;
     }
     ret->said = true;
-    ret->nothing_to_do = ret->exit_code == EXIT_NOTHING_TO_DO;
+    ret->nothing_to_do = ret->exit_code == RUN_JOB_NOTHING_TO_DO;
     ret->reboot_required = jval_bool(jval_get(message, STR("rebootRequired")), false);
-    struct str output = jval_str(jval_get(message, STR("output")));
+    ret->output = run_job_clean_output(jval_str(jval_get(message, STR("output"))), out);
+}
+
+struct str run_job_clean_output(struct str output, struct arena *out)
+{
     struct str kept =
         str_sub(output, output.n > MESSAGE_OUTPUT_MAX ? output.n - MESSAGE_OUTPUT_MAX : 0,
                 MESSAGE_OUTPUT_MAX);
@@ -484,5 +522,5 @@ void run_job_read_message(struct str text, struct arena *out, struct run_job_mes
     for (size_t i = 0; i < kept.n; i++) {
         clean[i] = (unsigned char)kept.p[i] < ' ' || kept.p[i] == 0x7f ? ' ' : kept.p[i];
     }
-    ret->output = (struct str){ clean, kept.n };
+    return (struct str){ clean, kept.n };
 }

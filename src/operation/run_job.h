@@ -1,10 +1,10 @@
 /*
  * run_job: the Job that carries out one run on one machine, and what became of it.
  *
- * Its name follows from machine, object, revision and attempt, so that whoever makes it twice,
- * because an answer was lost or a new leader goes on, meets the first one. A Job found under that
- * name is ours only if the NodeMaintenance of the same UID owns it and its hash is that of what we
- * would make; anybody else's is not looked at (ForeignJob).
+ * Its name follows from visit, machine, object, revision and attempt, so that whoever makes it
+ * twice, because an answer was lost or a new leader goes on, meets the first one. A Job found under
+ * that name is ours only if the NodeMaintenance of the same UID owns it and its hash is that of
+ * what we would make; anybody else's is not looked at (ForeignJob).
  *
  * Attempts are counted by the controller: the Job itself never tries again.
  */
@@ -18,6 +18,8 @@
 struct run_job_parameter {
     struct str name; /* "DD_…" */
     struct str value;
+    struct str secret; /* instead of a value: a Secret beside the Job, and its key */
+    struct str secret_key;
 };
 
 struct run_job_spec {
@@ -29,6 +31,8 @@ struct run_job_spec {
     struct str operation;
     struct str revision;
     uint32_t attempt;   /* from 1 */
+    struct str visit;   /* in whose course it runs: a visit makes each run once */
+    bool preflight;     /* it only looks whether there is something to do */
     usec_t timeout;     /* > 0 */
     struct str version; /* DD_VERSION; may be empty */
     /* The JobPayload after expansion, as JSON: `script`, or `image` with its fields. */
@@ -62,9 +66,13 @@ struct run_job_end {
     bool ours;         /* owner and hash are right */
     struct str reason; /* of a failure: "Timeout", "ExitCode", … */
 };
+/* `ours` is not looked at. Texts live in `out`. */
+void run_job_read_end(const struct jval *job, struct arena *out, struct run_job_end *ret);
 /* For a Job of the name that `spec` has. Texts live in `out`. */
 void run_job_read(const struct jval *job, const struct run_job_spec *spec, struct arena *out,
                   struct run_job_end *ret);
+
+#define RUN_JOB_NOTHING_TO_DO 77 /* exit code */
 
 /* What drydock run-on-host left in the pod's termination message. */
 struct run_job_message {
@@ -76,3 +84,5 @@ struct run_job_message {
 };
 /* `out` keeps the texts. */
 void run_job_read_message(struct str text, struct arena *out, struct run_job_message *ret);
+/* The end of what a run printed, without what a terminal or a log would act upon. */
+struct str run_job_clean_output(struct str output, struct arena *out);

@@ -102,11 +102,11 @@ TEST(install_creates_what_is_missing_and_waits_until_it_is_served)
     crd_install_fixture_install(&s);
     crd_install_fixture_run(&s);
     CHECK_STR(s.err.msg, "");
-    CHECK_EQ(s.created, crds_count);
+    CHECK_EQ(s.created, crd_count());
     CHECK_EQ(s.changed, 0);
     CHECK_EQ(
         apiserver_count(s.server, STR("apiextensions.k8s.io"), STR("customresourcedefinitions")),
-        crds_count);
+        crd_count());
     struct apiserver_reply reply;
     apiserver_handle(s.server,
                      &(struct apiserver_request){

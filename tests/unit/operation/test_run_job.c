@@ -95,7 +95,8 @@ TEST(run_job_runs_a_script_by_our_runner)
     struct fixture x;
     fixture_init(&x, "{\"script\":\"apt-get update\",\"shell\":\"/bin/bash\",\"env\":[{\"name\":"
                      "\"MIRROR\",\"value\":\"m\"}]}");
-    const struct run_job_parameter parameters[] = { { STR("DD_ORIGIN"), STR("security") } };
+    const struct run_job_parameter parameters[] = { { .name = STR("DD_ORIGIN"),
+                                                      .value = STR("security") } };
     x.spec.parameters = parameters;
     x.spec.parameter_n = 1;
     const struct jval *job = fixture_print(&x);

@@ -1,0 +1,331 @@
+/*
+ * operations_internal: what the files that carry out NodeMaintenances share.
+ *
+ *   operations.c          the watches, the turn, and the life of the part
+ *   campaign.c            one NodeMaintenance: whether it is accepted, its operations and revisions
+ *   campaign_window.c     when it may start something
+ *   campaign_rollout.c    its machines, what is due on them, and which come next
+ *   campaign_depends.c    other NodeMaintenances that come first
+ *   campaign_status.c     its status: the ledger of its visits, and what people read
+ *   work.c                one machine: its NodeState and its visit
+ *   work_facts.c          what is known around a visit
+ *   work_act.c            what a visit's plan says, done
+ *   run_output.c          how a run ended, as its pod tells
+ *   job_state.c           what is kept of a Job
+ *   job_history.c         Jobs that are not needed any more
+ *   machine_facts.c       what a Node says of its machine
+ */
+#pragma once
+
+#include "calendar/opening_hours.h"
+#include "drain/cordon.h"
+#include "kube/writer.h"
+#include "operation/due.h"
+#include "operation/operations.h"
+#include "operation/rollout.h"
+#include "operation/run_job.h"
+#include "operation/series.h"
+#include "operation/visit_steps.h"
+#include "operation/window_rest.h"
+
+#define OPERATIONS_WRITES_MAX 16u /* in flight; more only queue in the API server */
+#define STATUS_EVERY SECONDS(2)   /* how often what only informs people is written */
+#define TURN_GAP MSECONDS(20)     /* between two turns: many events are one look */
+
+/* ── Jobs ──────────────────────────────────────────────────────────────────────────────────── */
+
+struct job_state {
+    struct str name;
+    struct str uid;
+    struct str owner_uid; /* of the NodeMaintenance */
+    struct str maintenance;
+    struct str operation;
+    struct str machine;
+    enum run_job_state state;
+    struct str reason; /* of a failure */
+    usec_t finished;   /* wall; 0 = it has not */
+    bool deleting;
+};
+extern const struct store_kind job_state_kind;
+
+/* ── campaigns ─────────────────────────────────────────────────────────────────────────────── */
+
+/* An operation of a NodeMaintenance with its template expanded and its defaults applied. */
+struct campaign_operation {
+    const struct node_operation *spec;              /* borrowed: from the store's object */
+    struct str payload_json;                        /* empty: it only reboots */
+    const struct jval *payload;                     /* the same; NULL: none */
+    bool per_machine;                               /* words of the machine stand in it */
+    const struct node_operation_template *template; /* of this turn; NULL: it has none */
+    struct run_job_parameter *parameters;
+    uint32_t parameter_n;
+    struct str revision;
+    usec_t timeout;
+    struct operation_reboot reboot;
+    struct operation_preflight preflight;
+    bool quiet;  /* disturbs nothing */
+    bool bare;   /* only reboots */
+    bool cron;   /* runs at ticks, be they of a schedule or of the windows */
+    usec_t tick; /* the latest one, wall; 0 = none has come */
+    usec_t tick_deadline;
+    usec_t next_tick; /* USEC_NEVER = none is known */
+    /* Counted in the turn. */
+    uint32_t succeeded;
+    uint32_t failed;
+    uint32_t missed;
+};
+
+/* Why nothing starts, and when that could change. */
+struct campaign_wait {
+    struct str reason; /* of the condition Progressing; empty: something starts, or is at work */
+    struct str message;
+};
+
+/* A machine of a campaign, in this turn. */
+struct campaign_member {
+    uint32_t machine;       /* its place among the turn's machines */
+    struct due_answer *due; /* by operation */
+    bool place;             /* in the ledger */
+    bool visited;           /* its visit has a run of this campaign */
+    bool held;
+};
+
+struct campaign_counts {
+    uint32_t selected;
+    uint32_t pending;
+    uint32_t in_visit;
+    uint32_t succeeded;
+    uint32_t failed;
+    uint32_t skipped;
+    uint32_t held;
+    uint32_t unreachable;
+};
+
+struct campaign {
+    struct operations *o;
+    struct list link;
+    struct store_item *item;          /* borrowed */
+    const struct node_maintenance *m; /* its object */
+    struct writer writer;
+    usec_t written;  /* monotonic: when the status was last sent */
+    struct buf sent; /* the status as it was last sent, without places */
+    struct window_rest_durations durations;
+
+    /* Compiled: again when the object, or something that it refers to, has changed. */
+    struct arena memory;
+    const void *compiled_object;
+    uint64_t compiled_references;
+    struct campaign_operation *operations;
+    uint32_t operation_n;
+    struct str revision; /* of all operations together */
+    struct str problem_reason;
+    struct str problem; /* why it is not accepted, as a sentence; empty: it is */
+    const struct series_spec *series;
+
+    /* Of this turn. */
+    bool open;      /* its window is */
+    bool may_go_on; /* what was asked for may still begin */
+    bool may_start; /* something new may be asked for */
+    struct interval
+        window; /* that is open, or comes next; ends with USEC_NEVER if it never closes */
+    struct campaign_wait wait;
+    usec_t tick;
+    bool paused;
+    struct campaign_member *members;
+    struct rollout_machine *rollout;
+    uint32_t member_n;
+    struct campaign_counts counts;
+    struct rollout_plan plan;
+    struct maintenance_place *places; /* that the ledger should have */
+    uint32_t place_n;
+    struct str resumed; /* what people asked for and was taken up: status.handled */
+    usec_t resumed_at;  /* wall: failures before count no more; 0 = never */
+    struct str rerun;
+};
+
+/* ── machines ──────────────────────────────────────────────────────────────────────────────── */
+
+/* A machine as this turn sees it. */
+struct turn_machine {
+    struct str name;
+    const struct node *node;
+    const struct node_state *state; /* NULL: there is none, or one of another Node of that name */
+    struct store_item *state_item;  /* NULL: there is none */
+    struct machine machine;
+    struct machine_facts facts;
+    struct work *work; /* NULL: nothing is under way */
+    bool reachable;    /* Ready, and not being deleted */
+};
+
+enum run_output_state { RUN_OUTPUT_NONE, RUN_OUTPUT_READING, RUN_OUTPUT_KNOWN };
+
+/* How a finished Job ended, as its pod tells. */
+struct run_output {
+    enum run_output_state state;
+    struct buf job; /* its name */
+    struct api_call *call;
+    usec_t retry_at; /* monotonic */
+    struct arena memory;
+    struct run_job_message message;
+    struct str pod_reason; /* of a pod that was taken away: "Evicted", "Preempting", … */
+    bool taken_away;       /* through no fault of the payload */
+    bool image_pulled;
+};
+
+/* A machine on which something is under way. */
+struct work {
+    struct operations *o;
+    struct list link;
+    struct arena memory;
+    struct str name;
+    struct writer state;   /* of the NodeState */
+    struct writer request; /* of the MaintenanceRequest */
+    struct writer job;     /* of the Job that is to be made */
+    struct cordon *cordon;
+    enum visit_cordon_step cordon_step; /* that is under way */
+    struct drain *drain;
+    bool drained; /* the drain said so */
+    struct run_output output;
+    bool wanted;             /* looked at in this turn */
+    bool begins;             /* a request is being set to InProgress */
+    struct buf request_name; /* that is being written */
+    struct buf waits;        /* for what, in words */
+};
+
+struct operations {
+    struct window_sources sources; /* first: the kinds are read with it */
+    struct core_part part;
+    struct core *core;
+    struct operations_config config;
+    struct loop *loop;
+    struct log *log;
+    struct informer maintenances;
+    struct informer windows;
+    struct informer series;
+    struct informer templates;
+    struct informer states;
+    struct informer jobs;
+    struct informer requests;
+    bool told_denied;
+    bool watching; /* the kinds other than NodeMaintenances are watched */
+    struct list campaigns;
+    struct list works;
+    struct map work_by_name;
+    struct cordons *cordons;
+    struct map zones;    /* name → struct zone */
+    struct arena memory; /* of the configuration and the zones */
+    struct loop_timer turn;
+    usec_t turned; /* monotonic: the last turn */
+    uint64_t turns;
+    uint32_t in_flight;
+    struct api_call *trim_call; /* deletes a Job that is not needed any more */
+    struct buf path;
+    struct buf body;
+
+    /* Of this turn. */
+    struct arena tmp;
+    usec_t now;  /* wall */
+    usec_t next; /* wall: when the next turn is due by itself */
+    struct turn_machine *machines;
+    uint32_t machine_n;
+    struct map machine_by_name;   /* name → struct turn_machine */
+    struct turn_machine *orphans; /* visits of machines whose Node is gone */
+    uint32_t orphan_n;
+};
+
+/* ── operations.c ──────────────────────────────────────────────────────────────────────────── */
+void operations_schedule(struct operations *o);
+void operations_wake_at(struct operations *o, usec_t wall);
+/* True when one more write may be sent; operations_sent counts it, operations_answered ends it. */
+bool operations_may_send(const struct operations *o);
+struct turn_machine *operations_machine(const struct operations *o, struct str name);
+struct campaign *operations_campaign(const struct operations *o, struct str uid);
+struct campaign *operations_campaign_named(const struct operations *o, struct str name);
+/* An Event about a NodeMaintenance, or about a Node. */
+void operations_tell(struct operations *o, const struct campaign *c, struct str node, bool warning,
+                     const char *reason, struct str note);
+
+/* ── campaign.c ────────────────────────────────────────────────────────────────────────────── */
+struct campaign *campaign_new(struct operations *o, struct store_item *item);
+void campaign_free(struct campaign *c);
+void campaign_compile(struct campaign *c);
+/* What a run of the operation on that machine is; -ERR_INVALID says why it cannot be. */
+NODISCARD
+int campaign_run_spec(const struct campaign *c, const struct campaign_operation *op,
+                      const struct turn_machine *machine, uint32_t attempt, bool preflight,
+                      struct arena *out, struct run_job_spec *ret, struct err *err);
+const struct campaign_operation *campaign_operation(const struct campaign *c, struct str name);
+
+/* ── campaign_window.c ─────────────────────────────────────────────────────────────────────── */
+void campaign_look_at_window(struct campaign *c);
+void campaign_look_at_ticks(struct campaign *c);
+
+/* ── campaign_rollout.c ────────────────────────────────────────────────────────────────────── */
+/* What people ask for by annotations. */
+void campaign_look_at_asks(struct campaign *c);
+/* What each machine has done, and what is due; for all campaigns before campaign_decide. */
+void campaign_look_at_machines(struct campaign *c);
+void campaign_decide(struct campaign *c);
+/* Whether a text that people wrote means the present revision. */
+bool campaign_is_revision(const struct campaign *c, struct str named);
+bool campaign_wave_is_approved(const struct campaign *c, struct str text);
+/* Adds the runs that are due there and may begin. */
+uint32_t campaign_add_runs(const struct campaign *c, const struct turn_machine *machine,
+                           struct visit_run *runs, uint32_t n, uint32_t max);
+const struct campaign_member *campaign_member(const struct campaign *c,
+                                              const struct turn_machine *machine);
+/* A failure there has left the machine cordoned, and still counts. `c` NULL: nobody's does. */
+bool campaign_keeps_cordon(const struct campaign *c, const struct turn_machine *machine);
+/* All that it should do has been done on that machine; `operation` empty: all of them. */
+bool campaign_done_on(const struct campaign *c, const struct campaign_member *member,
+                      struct str operation);
+
+/* ── campaign_depends.c ────────────────────────────────────────────────────────────────────── */
+/* Names NodeMaintenances that wait for one another: a problem. */
+void campaigns_find_cycles(struct operations *o);
+/* Empty: all that come first have been done; on `machine`, if it is not NULL. */
+struct str campaign_waits_for(const struct campaign *c, const struct turn_machine *machine,
+                              struct arena *out);
+
+/* ── campaign_status.c ─────────────────────────────────────────────────────────────────────── */
+/* Writes the places that the ledger should have, and the status for people. */
+void campaign_write(struct campaign *c);
+
+/* ── work.c ────────────────────────────────────────────────────────────────────────────────── */
+struct work *work_new(struct operations *o, struct str name);
+void work_free(struct work *w);
+/* One look at a machine: its visit, or the beginning of one. */
+void work_step(struct work *w, struct turn_machine *machine);
+/* Forgets what is only in memory: somebody else may lead. */
+void work_reset(struct work *w);
+
+/* ── work_facts.c ──────────────────────────────────────────────────────────────────────────── */
+void work_facts(struct work *w, const struct turn_machine *machine, const struct visit_record *v,
+                struct visit_facts *ret);
+/* The MaintenanceRequest of the visit; NULL: there is none. */
+const struct maintenance_request *work_request(const struct work *w, const struct visit_record *v);
+
+/* The name of the Job of a run, or of its preflight. */
+struct str work_job_name(const struct work *w, const struct visit_record *v,
+                         const struct visit_run *run, bool preflight);
+
+/* ── work_act.c ────────────────────────────────────────────────────────────────────────────── */
+void work_act(struct work *w, const struct turn_machine *machine, const struct visit_record *v,
+              const struct visit_plan *plan);
+void work_stop_drain(struct work *w);
+/* Lifts a cordon that a failed visit of that NodeMaintenance left. */
+void work_lift_kept(struct work *w, struct str maintenance_uid);
+
+/* ── run_output.c ──────────────────────────────────────────────────────────────────────────── */
+/* True once it is known how the finished Job ended; asks otherwise. */
+bool run_output_know(struct work *w, const struct job_state *job);
+void run_output_done(struct run_output *r);
+
+/* ── job_history.c ─────────────────────────────────────────────────────────────────────────── */
+/* Deletes Jobs that have ended and that nobody needs. */
+void job_history_trim(struct operations *o);
+
+/* ── machine_facts.c ───────────────────────────────────────────────────────────────────────── */
+/* What the agent says, and for the rest what the kubelet does. */
+void machine_facts_read(const struct node *node, const struct node_state *state,
+                        struct machine_facts *ret);

@@ -1,0 +1,243 @@
+/* What is known around a visit: its request, its Node, its drain and the Job of its run. */
+#include "operation/operations_internal.h"
+
+const struct maintenance_request *work_request(const struct work *w, const struct visit_record *v)
+{
+    const struct store_item *item =
+        v->request.n > 0 ? store_find(&w->o->requests.store, v->request) : NULL;
+    const struct maintenance_request *m = item != NULL ? item->object : NULL;
+    if (m == NULL) {
+        return NULL;
+    }
+    bool ours = v->request_uid.n > 0 ? str_eq(m->uid, v->request_uid) : str_eq(m->visit, v->id);
+    return ours ? m : NULL;
+}
+
+/* ── requests ──────────────────────────────────────────────────────────────────────────────── */
+
+/* A name that no request has: others may have made some under our name. */
+static struct str work_next_request(const struct work *w, const struct visit_record *v)
+{
+    struct operations *o = w->o;
+    struct str stem = request_name_stem(
+        STR(VISIT_CLIENT), &(struct request_target){ .type = STR("node"), .name = w->name },
+        &o->tmp);
+    uint32_t number = request_name_number(v->request, stem);
+    MAP_EACH (&o->requests.store.items, entry) {
+        number = MAX(number, request_name_number(map_item_name(entry), stem));
+    }
+    return arena_printf(&o->tmp, STR_FMT "%u", STR_ARG(stem), number + 1);
+}
+
+/* Visits on nodes that no limit selects share one implied limit. */
+static bool work_implied_limit_allows(const struct work *w, const struct maintenance_request *m)
+{
+    uint32_t allowed = w->o->config.unlimited_visits;
+    uint32_t others = 0;
+    if (allowed == 0 || m->status.limit_n > 0) {
+        return true;
+    }
+    MAP_EACH (&w->o->requests.store.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        const struct maintenance_request *other = item->object;
+        others += other != m && other->status.limit_n == 0 &&
+                          other->state == MR_STATE_IN_PROGRESS &&
+                          !mrequest_phase_ended(other->status.phase)
+                      ? 1
+                      : 0;
+    }
+    LIST_EACH (&w->o->works, link) {
+        const struct work *other = CONTAINER_OF(link, struct work, link);
+        others += other != w && other->begins ? 1 : 0;
+    }
+    return others < allowed;
+}
+
+static void facts_add_request(const struct work *w, const struct visit_record *v,
+                              struct visit_facts *f)
+{
+    const struct operations *o = w->o;
+    const struct maintenance_request *m = work_request(w, v);
+    f->request_there = m != NULL;
+    f->request_foreign = m == NULL && v->request_uid.n == 0 && v->request.n > 0 &&
+                         store_find(&o->requests.store, v->request) != NULL;
+    if (v->request.n == 0 || f->request_foreign) {
+        f->next_request = work_next_request(w, v);
+    }
+    if (m == NULL) {
+        return;
+    }
+    f->request_uid = m->uid;
+    f->request_state = m->state;
+    f->request_phase = m->status.phase;
+    f->request_grant = m->status.grant;
+    f->request_held = o->core->arbiter != NULL &&
+                      arbiter_holds(o->core->arbiter, m->uid, m->status.grant) &&
+                      (m->state != MR_STATE_APPROVED || work_implied_limit_allows(w, m));
+}
+
+/* ── what may begin ────────────────────────────────────────────────────────────────────────── */
+
+static void facts_add_start(const struct work *w, const struct visit_record *v,
+                            struct visit_facts *f)
+{
+    f->may_start = true;
+    for (uint32_t i = 0; i < v->run_n; i++) {
+        const struct campaign *c = operations_campaign(w->o, v->runs[i].maintenance_uid);
+        const struct campaign_operation *op =
+            c != NULL ? campaign_operation(c, v->runs[i].operation) : NULL;
+        bool same = op != NULL && str_eq(op->revision, v->runs[i].revision);
+        if (c == NULL || !c->may_go_on || !same) {
+            f->may_start = false;
+            f->why_not = c == NULL ? STR("the NodeMaintenance is gone")
+                         : !same   ? STR("the operation has changed")
+                                   : c->wait.message;
+        }
+    }
+}
+
+static usec_t reboot_min_interval(const struct work *w, const struct visit_record *v)
+{
+    usec_t interval = 0;
+    for (uint32_t i = 0; i < v->run_n; i++) {
+        const struct campaign *c = operations_campaign(w->o, v->runs[i].maintenance_uid);
+        const struct campaign_operation *op =
+            c != NULL ? campaign_operation(c, v->runs[i].operation) : NULL;
+        interval = MAX(interval, op != NULL ? op->reboot.min_interval : 0);
+    }
+    return interval;
+}
+
+static void facts_add_node(const struct work *w, const struct turn_machine *machine,
+                           const struct visit_record *v, struct visit_facts *f)
+{
+    const struct node *node = machine->node;
+    usec_t interval = reboot_min_interval(w, v);
+    usec_t rebooted = machine->state->rebooted;
+    f->node_there = node != NULL && str_eq(node->uid, v->node_uid);
+    if (!f->node_there) {
+        return;
+    }
+    f->unschedulable = node->unschedulable;
+    f->visit_mark = node_annotation(node, KEY_VISIT_CORDON);
+    f->request_mark = node_annotation(node, KEY_REQUEST_CORDON);
+    struct str kept = node_annotation(node, KEY_KEPT_CORDON);
+    for (uint32_t i = 0; kept.n > 0 && i < v->run_n; i++) {
+        f->kept_mark = f->kept_mark || str_eq(kept, v->runs[i].maintenance_uid);
+    }
+    f->ready = node->ready;
+    f->ready_since = node->ready ? node->ready_since : 0;
+    f->boot_id = node->boot_id;
+    if (rebooted > 0 && v->reboot_id.n == 0 && w->o->now - rebooted < interval) {
+        f->reboot_refused = arena_printf(
+            &w->o->tmp, "the machine was rebooted %lld s ago, and reboot.minInterval is %lld s",
+            (long long)((w->o->now - rebooted) / SECONDS(1)), (long long)(interval / SECONDS(1)));
+    }
+}
+
+/* ── Jobs ──────────────────────────────────────────────────────────────────────────────────── */
+
+static const struct job_state *work_find_job(const struct work *w, struct str name)
+{
+    CLEANUP(buf_done)
+    struct buf key = { 0 };
+    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(w->o->config.jobs_namespace), STR_ARG(name));
+    const struct store_item *item = store_find(&w->o->jobs.store, buf_str(&key));
+    return item != NULL ? item->object : NULL;
+}
+
+struct str work_job_name(const struct work *w, const struct visit_record *v,
+                         const struct visit_run *run, bool preflight)
+{
+    return run_job_name(
+        &(struct run_job_spec){
+            .machine_uid = v->node_uid,
+            .maintenance_uid = run->maintenance_uid,
+            .operation = run->operation,
+            .revision = run->revision,
+            .attempt = run->attempt,
+            .visit = v->id,
+            .preflight = preflight,
+        },
+        &w->o->tmp);
+}
+
+/* Taken away through no fault of the payload: the attempt does not count. A machine that rebooted
+ * while the payload ran has ended it, too. */
+static bool run_was_interrupted(const struct work *w, const struct visit_facts *f,
+                                const struct visit_record *v)
+{
+    bool rebooted = f->node_there && v->boot_id.n > 0 && !str_eq(f->boot_id, v->boot_id);
+    return w->output.taken_away || (rebooted && !w->output.message.said);
+}
+
+static void facts_add_end(struct work *w, const struct visit_record *v, const struct job_state *job,
+                          bool preflight, struct visit_facts *f)
+{
+    if (!run_output_know(w, job)) {
+        f->job = VISIT_JOB_ACTIVE; /* until its pod has been asked how it ended */
+        return;
+    }
+    const struct run_job_message *m = &w->output.message;
+    bool pulled = preflight && w->output.image_pulled && !m->said;
+    f->job = job->state == RUN_JOB_SUCCEEDED || pulled ? VISIT_JOB_SUCCEEDED : VISIT_JOB_FAILED;
+    f->nothing_to_do = m->said && m->nothing_to_do;
+    f->reboot_required = m->said && m->reboot_required;
+    f->retry_free = f->job == VISIT_JOB_FAILED && run_was_interrupted(w, f, v);
+    f->job_reason = w->output.taken_away ? w->output.pod_reason : job->reason;
+    f->job_message = m->output;
+}
+
+static void facts_add_run(struct work *w, const struct visit_record *v, struct visit_facts *f)
+{
+    bool preflight = v->phase == VISIT_CHECKING;
+    int32_t open = visit_open_run(v);
+    for (uint32_t i = 0; preflight && i < v->run_n; i++) {
+        if (v->runs[i].preflight && v->runs[i].phase <= VISIT_RUN_CHECKING) {
+            open = (int32_t)i;
+            break;
+        }
+    }
+    if (open < 0) {
+        return;
+    }
+    const struct visit_run *run = &v->runs[open];
+    const struct campaign *c = operations_campaign(w->o, run->maintenance_uid);
+    const struct campaign_operation *op = c != NULL ? campaign_operation(c, run->operation) : NULL;
+    f->superseded = op == NULL || !str_eq(op->revision, run->revision) || c->m->dry_run;
+    const struct job_state *job = work_find_job(w, work_job_name(w, v, run, preflight));
+    if (job == NULL) {
+        f->job = VISIT_JOB_ABSENT;
+    } else if (!str_eq(job->owner_uid, run->maintenance_uid)) {
+        f->job = VISIT_JOB_FAILED;
+        f->job_reason = STR("ForeignJob");
+        f->job_message = STR("somebody else made a Job of this name");
+    } else if (job->state == RUN_JOB_ACTIVE) {
+        f->job = VISIT_JOB_ACTIVE;
+    } else {
+        facts_add_end(w, v, job, preflight, f);
+    }
+}
+
+void work_facts(struct work *w, const struct turn_machine *machine, const struct visit_record *v,
+                struct visit_facts *ret)
+{
+    const struct operations *o = w->o;
+    *ret = (struct visit_facts){
+        .now = o->now,
+        .known = informer_healthy(&o->requests) && informer_healthy(&o->jobs) &&
+                 informer_healthy(&o->maintenances) && o->core->arbiter != NULL,
+    };
+    facts_add_request(w, v, ret);
+    facts_add_start(w, v, ret);
+    facts_add_node(w, machine, v, ret);
+    facts_add_run(w, v, ret);
+    ret->drain_done = w->drain != NULL && w->drained && drain_is_done(w->drain);
+    if (w->drain != NULL) {
+        struct drain_status s;
+        drain_status(w->drain, &s);
+        ret->drain_began = s.evicted + s.forced + s.terminating > 0;
+    } else {
+        ret->drain_began = v->phase == VISIT_DRAINING; /* by whoever led before, perhaps */
+    }
+}
