@@ -14,6 +14,7 @@ extern const struct command command_crds;
 extern const struct command command_demo;
 extern const struct command command_explain;
 extern const struct command command_limits;
+extern const struct command command_rbac;
 extern const struct command command_reference;
 extern const struct command command_request;
 extern const struct command command_run;

@@ -4,7 +4,8 @@
 
 #include <signal.h>
 
-/* In the order in which help lists them. */
+/* In the order in which help lists them, a line each. */
+/* clang-format off */
 static const struct command *const commands[] = {
     &command_controller,
     &command_bridge,
@@ -19,11 +20,13 @@ static const struct command *const commands[] = {
     &command_abort,
     &command_check,
     &command_crds,
+    &command_rbac,
     &command_reference,
     &command_sandbox,
     &command_demo,
     NULL,
 };
+/* clang-format on */
 
 int main(int argc, char **argv)
 {

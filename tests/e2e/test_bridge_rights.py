@@ -1,11 +1,9 @@
-"""What the documentation says about rights: the bridge does all of its work with exactly those, in both clusters."""
+"""The rights that `drydock rbac` prints: the bridge does all of its work with exactly those, in both clusters."""
 
-import os
-import re
+import json
 import subprocess
 
 import pytest
-import yaml
 
 from backend import Access
 from bridge import fixture_serve, fixture_bridge_env, leads
@@ -14,23 +12,22 @@ from process import drydock
 from wait import holds_for, wait_for
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-DOCS = os.path.join(os.path.dirname(__file__), "../../docs/bridge.md")
 
 # The sandbox knows an administrator and nobody else.
 pytestmark = pytest.mark.backend("cluster")
 
 
-def documented():
-    """{(kind, name): object} of all that the page shows."""
-    with open(DOCS, encoding="utf-8") as f:
-        found = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", f.read(), re.S)]
-    return {(o["kind"], o["metadata"]["name"]): o for o in found if "rules" in o}
+def roles(without=""):
+    """{(kind, name): object} of all that the program prints."""
+    printed = subprocess.run([drydock(), "rbac", "-o", "json", "--without", without], check=True, text=True, capture_output=True,
+                             timeout=60)
+    return {(o["kind"], o["metadata"]["name"]): o for o in json.loads(printed.stdout)["items"]}
 
 
-def give(objects, user, name, kind, namespace=None, as_role=None, without=None):
-    """The user has the rights of the page in that cluster; `as_role`: in this namespace alone; `without`: but for this resource.
-    Where the role is."""
-    role = documented()[kind, name]
+def give(objects, user, name, kind, namespace=None, as_role=None, without=None, unused=""):
+    """The user has the rights of the role in that cluster; `as_role`: in this namespace alone; `without`: but for this resource;
+    `unused`: what it is not needed for. Where the role is."""
+    role = roles(unused)[kind, name]
     for rule in role["rules"]:
         rule["resources"] = [resource for resource in rule["resources"] if resource != without]
     namespace = as_role or namespace
@@ -47,7 +44,7 @@ def give(objects, user, name, kind, namespace=None, as_role=None, without=None):
 
 
 @pytest.mark.parametrize("confined", [False, True])
-def test_the_rights_on_the_page_are_enough(bridge_env, bridge_clusters, serve, confined):
+def test_the_rights_of_the_roles_are_enough(bridge_env, bridge_clusters, serve, confined):
     """A deletion, a maintenance with its host, a Machine that is disabled, events, a Lease; once with rights in one namespace
     of the management cluster."""
     user, space = f"{bridge_env.unique}-bridge", bridge_env.space()
@@ -57,11 +54,10 @@ def test_the_rights_on_the_page_are_enough(bridge_env, bridge_clusters, serve, c
                    ready=False)
     wait_for(lambda: "forbidden" in bridge.log(), "it is asked for its rights")
     inside = space if confined else None
-    for name in ("drydock-bridge", "drydock-bridge-metal3"):
-        give(bridge_clusters.management, user, name, "ClusterRole", as_role=inside)
+    give(bridge_clusters.management, user, "drydock-bridge", "ClusterRole", as_role=inside)
     give(bridge_clusters.management, user, "drydock-bridge", "Role", lease)
-    for name in ("drydock-bridge-workload", "drydock-bridge-workload-drained"):
-        give(bridge_clusters.workloads["one"], user, name, "ClusterRole")
+    give(bridge_clusters.workloads["one"], user, "drydock-bridge-workload", "ClusterRole",
+         unused="workload-requests,workload-account")
     wait_for(lambda: leads(bridge.wait_ready()), "it leads")
     before = bridge.log().count("forbidden")
 
@@ -123,7 +119,7 @@ def test_no_node_is_asked_without_the_right_to_drain_rules(bridge_env, bridge_cl
     holds_for(lambda: not any({DELETED, MAINTAINED} & set(pair.node_labels()) for pair in (leaving, maintained)), 1)
     assert leaving.hook() == HOOK_VALUE
 
-    rules = documented()["ClusterRole", "drydock-bridge"]["rules"]
+    rules = roles()["ClusterRole", "drydock-bridge"]["rules"]
     status, answer = bridge_clusters.management.send("PATCH", role, {"rules": rules}, "application/merge-patch+json")
     assert status == 200, answer
     leaving.wait_node(DELETED)

@@ -1,12 +1,9 @@
-"""What the documentation says about rights: the controller and an actor do all of their work with exactly those."""
+"""The rights that `drydock rbac` prints: the controller and an actor do all of their work with exactly those."""
 
 import json
-import os
-import re
 import subprocess
 
 import pytest
-import yaml
 
 from backend import Access
 from objects import deployment, pod
@@ -17,19 +14,18 @@ from test_requests import PROFILE, STATE
 from wait import wait_for
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-DOCS = os.path.join(os.path.dirname(__file__), "../../docs/requests.md")
 
 
-def documented():
-    """{(kind, name): object} of all that the page shows."""
-    with open(DOCS, encoding="utf-8") as f:
-        found = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", f.read(), re.S)]
-    return {(o["kind"], o["metadata"]["name"]): o for o in found}
+def roles():
+    """{(kind, name): object} of all that the program prints."""
+    printed = subprocess.run([drydock(), "rbac", "-o", "json", "--without", "install-crds,watch-crds"], check=True, text=True,
+                             capture_output=True, timeout=60)
+    return {(o["kind"], o["metadata"]["name"]): o for o in json.loads(printed.stdout)["items"]}
 
 
 @pytest.fixture(name="give")
 def fixture_give(backend, objects, tmp_path):
-    """give(user, role…): the kubeconfig of a user who has the rights of these pages and no others."""
+    """give(user, role…): the kubeconfig of a user who has the rights of these roles and no others."""
     made = []
 
     def create(where, body):
@@ -37,11 +33,11 @@ def fixture_give(backend, objects, tmp_path):
         assert status == 201, answer
         made.append(f"{where}/{body['metadata']['name']}")
 
-    def give(user, roles, namespace=None):
-        for kind, name in roles:
+    def give(user, names, namespace=None):
+        for kind, name in names:
             own = kind == "Role"
             where = f"{RBAC}/namespaces/{namespace}" if own else RBAC
-            role = documented()[kind, name]
+            role = roles()[kind, name]
             role["metadata"] = {"name": f"{user}-{name}"}
             create(f"{where}/{kind.lower()}s", role)
             create(f"{where}/{kind.lower()}bindings", {
@@ -59,7 +55,7 @@ def fixture_give(backend, objects, tmp_path):
 # The sandbox knows an administrator and nobody else.
 @pytest.mark.backend("cluster")
 @pytest.mark.nodes(2)
-def test_the_rights_on_the_page_are_enough(requests_env, serve, give, client, objects, kubectl, nodes, namespace, unique, tmp_path):
+def test_the_rights_of_the_roles_are_enough(requests_env, serve, give, client, objects, kubectl, nodes, namespace, unique, tmp_path):
     node, profiled = nodes
     controller_user, actor_user = f"{unique}-controller", f"{unique}-actor"
     config = give(controller_user, [("ClusterRole", "drydock-controller"), ("Role", "drydock-controller")], namespace)
