@@ -1,5 +1,6 @@
 #include "cmd/daemon.h"
 
+#include "host/expiry.h"
 #include "host/file.h"
 #include "host/kubeconfig.h"
 #include "host/loop.h"
@@ -163,6 +164,9 @@ static void daemon_collect(void *ctx)
     }
     metric_set(p->turn_max, (double)host_loop_stats(p->loop).turn_max / 1e6);
     host_loop_stats_reset(p->loop);
+    struct expiry expiry = expiry_of_access(&p->access);
+    metric_set(p->token_expiry, (double)expiry.token / 1e6);
+    metric_set(p->certificate_expiry, (double)expiry.certificate / 1e6);
 }
 
 static void daemon_init_metrics(struct daemon *p)
@@ -187,10 +191,19 @@ static void daemon_init_metrics(struct daemon *p)
         .help = "The longest turn of the event loop since the last scrape.",
         .kind = METRIC_GAUGE,
     };
+    static const struct metric_spec expiry = {
+        .name = "drydock_credentials_expire_timestamp_seconds",
+        .help = "When the credentials for the cluster end; 0 if there are none or they do not say.",
+        .kind = METRIC_GAUGE,
+        .labels = { "kind" },
+    };
     metrics_init(&p->metrics);
     p->cpu = metric_series(metrics_family(&p->metrics, &cpu), NULL);
     p->rss = metric_series(metrics_family(&p->metrics, &rss), NULL);
     p->turn_max = metric_series(metrics_family(&p->metrics, &turn_max), NULL);
+    struct metric *ends = metrics_family(&p->metrics, &expiry);
+    p->token_expiry = metric_series(ends, (const struct str[]){ STR("token") });
+    p->certificate_expiry = metric_series(ends, (const struct str[]){ STR("certificate") });
     metric_set(metric_series(metrics_family(&p->metrics, &start), NULL),
                (double)loop_wall(p->loop) / 1e6);
     metrics_on_collect(&p->metrics, daemon_collect, p);

@@ -90,6 +90,8 @@ struct daemon {
     struct metric_series *cpu;
     struct metric_series *rss;
     struct metric_series *turn_max;
+    struct metric_series *token_expiry;
+    struct metric_series *certificate_expiry;
     void (*on_end)(void *ctx);
     void *ctx;
     bool typed;  /* the signal came from a terminal: somebody waits for the end */
