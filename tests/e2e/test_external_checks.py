@@ -61,18 +61,19 @@ def instant(text):
 
 @pytest.fixture
 def prometheus(tmp_path):
-    """start(port): a Prometheus that scrapes a controller's port; answers its own URL."""
+    """start(port…): a Prometheus that scrapes these ports, as if in a cluster; answers its own URL."""
     started = []
     program = shutil.which("prometheus")
     assert program, "prometheus is not in PATH: install Debian's package"
 
-    def start(target):
+    def start(*targets):
         port = Port()
         settings = tmp_path / "prometheus.yml"
         settings.write_text(json.dumps({
             "global": {"scrape_interval": "1s"},
             "scrape_configs": [{"job_name": "drydock",
-                                "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}]}))
+                                "static_configs": [{"targets": [f"127.0.0.1:{target}" for target in targets],
+                                                    "labels": {"namespace": "drydock-system"}}]}]}))
         process = Process([program, f"--config.file={settings}",
                            f"--storage.tsdb.path={tmp_path}/tsdb",
                            f"--web.listen-address=127.0.0.1:{port.number}"], tmp_path, "prometheus")
