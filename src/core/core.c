@@ -36,6 +36,18 @@ static void core_on_blocked(void *ctx)
     CORE_EACH_PART(c, p, on_drain_blocked);
 }
 
+bool core_is_disturbed(const struct core *c, const struct core_part *except,
+                       const struct store_item *item)
+{
+    LIST_EACH (&c->parts, link) {
+        const struct core_part *p = CONTAINER_OF(link, struct core_part, link);
+        if (p != except && p->ops->disturbs != NULL && p->ops->disturbs(p, item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void core_tell_request(struct core *c, const struct core_request_news *news)
 {
     CORE_EACH_PART(c, p, on_request, news);

@@ -54,6 +54,9 @@ struct core_part_ops {
     void (*on_request)(struct core_part *p, const struct core_request_news *news);
     /* The part has done something for that request that is still to be undone. */
     bool (*has_mark)(struct core_part *p, struct str uid);
+    /* The Node is being disturbed by the part, as the Node object itself says: it counts under the
+     * limits until this ends. */
+    bool (*disturbs)(const struct core_part *p, const struct store_item *item);
     /* False: the part can do nothing yet, and `*ret_why` says why. The process is not ready then;
      * its other parts work. */
     bool (*is_ready)(const struct core_part *p, struct str *ret_why);
@@ -136,6 +139,9 @@ void core_start(struct core *c);
 /* The orderly end: stops acting, lets writes in flight finish for a moment, gives the Lease back,
  * then calls on_stopped. core_free follows, not from within on_stopped. */
 void core_stop(struct core *c);
+/* Whether a part other than `except` (may be NULL) disturbs the Node. */
+bool core_is_disturbed(const struct core *c, const struct core_part *except,
+                       const struct store_item *item);
 /* Tells every part of it. */
 void core_tell_request(struct core *c, const struct core_request_news *news);
 /* A write of a part has been answered: an orderly end may have waited for it. */

@@ -38,6 +38,10 @@ static usec_t arbiter_wall(void *ctx)
 static bool arbiter_has_mark(void *ctx, struct str uid)
 {
     struct core *c = ctx;
+    const struct store_item *node = map_find(&c->nodes.store.by_uid, uid);
+    if (node != NULL && core_is_disturbed(c, NULL, node)) {
+        return true;
+    }
     LIST_EACH (&c->parts, link) {
         struct core_part *p = CONTAINER_OF(link, struct core_part, link);
         if (p->ops->has_mark != NULL && p->ops->has_mark(p, uid)) {

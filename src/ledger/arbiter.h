@@ -55,8 +55,8 @@ struct arbiter_config {
     bool (*may_act)(void *ctx);
     /* API-server time, wall (R16). */
     usec_t (*wall)(void *ctx);
-    /* Whether something that was done for the request of that uid is still to be undone: then its
-     * reservations stay, although no ask claims them. May be NULL. */
+    /* Whether something that was done for the request or Node of that uid is still to be undone:
+     * then its reservations stay, although no ask claims them. May be NULL. */
     bool (*has_mark)(void *ctx, struct str uid);
     /* Something has changed: who was refused by arbiter_would_grant may try again. From the loop;
      * may be NULL. */

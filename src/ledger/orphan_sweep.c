@@ -271,8 +271,7 @@ void orphan_sweep(struct arbiter *a)
     MAP_EACH (&a->orphans, entry) {
         struct orphan *o = map_item_value(entry);
         orphan_step(o);
-        o->marked = o->owner == ASK_OF_REQUEST && a->config.has_mark != NULL &&
-                    a->config.has_mark(a->config.ctx, o->uid);
+        o->marked = a->config.has_mark != NULL && a->config.has_mark(a->config.ctx, o->uid);
     }
     orphan_sweep_locks(a);
 }

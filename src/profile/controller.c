@@ -3,6 +3,7 @@
  * of external facts and of timers.
  */
 #include "base/alloc.h"
+#include "kinds/keys.h"
 #include "profile/controller_internal.h"
 
 bool controller_may_act(const struct controller *c)
@@ -133,6 +134,12 @@ static void controller_on_request(struct core_part *p, const struct core_request
     alerts_on_request(controller_of(p)->alerts, news);
 }
 
+static bool controller_disturbs(const struct core_part *p UNUSED, const struct store_item *item)
+{
+    return str_eq(node_label(item->object, KEY_STATE),
+                  profile_state_name(PROFILE_STATE_MAINTENANCE));
+}
+
 static const struct core_part_ops controller_part_ops = {
     .on_node = controller_on_node,
     .on_nodes = controller_on_nodes,
@@ -143,6 +150,7 @@ static const struct core_part_ops controller_part_ops = {
     .on_lease_noted = controller_on_lease_noted,
     .on_drain_blocked = controller_on_drain_blocked,
     .on_request = controller_on_request,
+    .disturbs = controller_disturbs,
     .is_ready = controller_is_ready,
     .counts_nodes = controller_counts_nodes,
     .is_busy = controller_is_busy,

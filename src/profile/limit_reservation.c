@@ -262,7 +262,7 @@ void node_limit_sync(struct managed_node *m, const struct engine_effect *effect)
         node_limit_inherit(m, buf_str(&m->grant->owner)); /* limits may have become known since */
     }
     bool done = !effect->in_maintenance && m->grant == NULL && m->writer.call == NULL &&
-                !m->outcome_unknown;
+                !m->outcome_unknown && !core_is_disturbed(m->c->core, &m->c->part, m->item);
     if (done && m->reserved != NULL && ask_stage(m->reserved) != ASK_ENDING) {
         ask_end(m->reserved);
         if (ask_stage(m->reserved) == ASK_ENDED) {
