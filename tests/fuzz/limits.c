@@ -56,6 +56,7 @@ static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("strategic"), .bytes = REQUEST_BYTES_MAX },
     { .target = STR_INIT("template"), .bytes = TEMPLATE_TEXT_MAX },
     { .target = STR_INIT("template_expand"), .bytes = OBJECT_BYTES_MAX },
+    { .target = STR_INIT("vim25"), .bytes = XML_BYTES_MAX },
     { .target = STR_INIT("xml"), .bytes = XML_BYTES_MAX },
     { .target = STR_INIT("yaml"), .bytes = CONFIG_FILE_BYTES_MAX },
     { .target = STR_INIT("zone"), .bytes = ZONE_BYTES_MAX },
