@@ -40,7 +40,8 @@ static int check_load(struct str path, struct str text, const struct check_flags
     int result = provider != NULL
                      ? integration_load(provider, text, env, memory, &ignored, &problems)
                      : config_load(text, env, memory, &config, &problems);
-    check_output_problems(path, text, &problems, out);
+    /* Lines with passwords are not shown; a log keeps what a build prints. */
+    check_output_problems(path, provider != NULL ? STR_NONE : text, &problems, out);
     if (result < 0 || (flags->strict && problems.n > 0)) {
         return -ERR_INVALID;
     }
@@ -97,7 +98,7 @@ const struct command command_check = {
     .text = "Reads each file as the controller would, without a cluster, and lists all that is "
             "wrong with it: the file, line and column, what was found and what is wanted, with a "
             "mark under the place. Variables are taken from the environment. A file "
-            "called kubernikus.yaml is read as that integration's. A warning tells of "
+            "called esx.yaml or kubernikus.yaml is read as that integration's. A warning tells of "
             "a key that nothing reads, or of a message that will fail when it is due; the file "
             "can be used as it is.\n\n"
             "Exit code 0: all files can be used. 1: there are problems, or with --strict "

@@ -87,7 +87,9 @@ void check_output_problems(struct str path, struct str text, const struct proble
         }
         buf_printf(out, STR_FMT ":%u:%u: %s" STR_FMT "\n", STR_ARG(path), p->pos.line,
                    p->pos.column, kind, STR_ARG(p->text));
-        add_source(text, p->pos, out);
+        if (text.p != NULL) {
+            add_source(text, p->pos, out);
+        }
     }
     if (problems->more > 0) {
         buf_printf(out, STR_FMT ": and %u problems more\n", STR_ARG(path), problems->more);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define INTEGRATION_CALLS_MAX 32u     /* of all vCenters and clouds together */
 #define SCRAPE_CHECK_EVERY SECONDS(1) /* after SIGTERM, for one more scrape; as the original */
 
 struct controller_flags {
@@ -25,6 +26,7 @@ struct controller_flags {
     usec_t metrics_timeout;
     bool elect;
     bool esx;
+    struct str esx_config;
     bool kubernikus;
     struct str kubernikus_config;
     uint32_t leader_port;
@@ -58,7 +60,9 @@ static const struct option controller_options[] = {
     { "enable-leader-election", OPTION_BOOL, OPTION(struct controller_flags, elect), NULL, "false",
       NULL, "act only while holding the Lease; needed with more than one replica" },
     { "enable-esx-maintenance", OPTION_BOOL, OPTION(struct controller_flags, esx), NULL, "false",
-      NULL, "refused: not part of this version" },
+      NULL, "shut nodes down when their ESX host goes into maintenance mode, and bring them back" },
+    { "esx-config", OPTION_FILE, OPTION(struct controller_flags, esx_config), "FILE",
+      "config/esx.yaml", NULL, "of ESX; read again when it changes" },
     { "enable-kubernikus-maintenance", OPTION_BOOL, OPTION(struct controller_flags, kubernikus),
       NULL, "false", NULL,
       "mark nodes whose kubelet has another version, delete those with cloud.sap/delete-node" },
@@ -108,6 +112,7 @@ struct controller_app {
     const struct controller_flags *flags;
     struct daemon daemon;
     struct outbound *outbound;
+    struct outbound *integration_outbound;
     struct client installer; /* only for CRDs: other requests do not wait for these */
     struct crd_install *install;
     struct core *core;
@@ -184,6 +189,7 @@ static void controller_app_done(struct controller_app *app)
     requests_part_done(&app->requests);
     controller_free(app->controller);
     core_free(app->core);
+    host_outbound_free(app->integration_outbound);
     host_outbound_free(app->outbound);
     daemon_done(&app->daemon);
 }
@@ -222,14 +228,6 @@ static void controller_app_install(struct controller_app *app)
 }
 
 /* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
-
-static int controller_app_refuse(const struct controller_flags *flags, struct err *err)
-{
-    if (flags->esx) {
-        return err_set(err, ERR_INVALID, "--enable-esx-maintenance: this version has no such part");
-    }
-    return 0;
-}
 
 static const char *controller_app_env(void *ctx, const char *name)
 {
@@ -344,10 +342,18 @@ static int controller_app_start_integrations(struct controller_app *app, struct 
 {
     const struct controller_flags *flags = app->flags;
     const struct controller_app_provider providers[] = {
+        { "esx", flags->esx, flags->esx_config },
         { "kubernikus", flags->kubernikus, flags->kubernikus_config },
     };
+    /* A door of its own: no notification waits behind a slow vCenter. */
+    app->integration_outbound =
+        host_outbound_new(app->daemon.loop, &(struct host_outbound_config){
+                                                .env = controller_app_env,
+                                                .ca_file = str_from(getenv("SSL_CERT_FILE")),
+                                                .calls_max = INTEGRATION_CALLS_MAX,
+                                            });
     struct integrations_config config = {
-        .outbound = app->outbound,
+        .outbound = app->integration_outbound,
         .files = &integration_files_host,
     };
     struct str paths[INTEGRATIONS_MAX] = { 0 };
@@ -420,10 +426,8 @@ static int controller_app_start_parts(struct controller_app *app, struct err *er
 
 static int controller_app_start(struct controller_app *app, struct err *err)
 {
-    int r = controller_app_refuse(app->flags, err);
-    r = r < 0 ? r
-              : daemon_connect_cluster(&app->daemon, STR("controllers.maintenance"),
-                                       app->flags->elect, err);
+    int r = daemon_connect_cluster(&app->daemon, STR("controllers.maintenance"), app->flags->elect,
+                                   err);
     if (r < 0) {
         return r;
     }

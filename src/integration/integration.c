@@ -7,6 +7,7 @@
 
 /* Another provider is its file and its line here. */
 const struct integration_provider *const integration_providers[] = {
+    &integration_esx,
     &integration_kubernikus,
 };
 const uint32_t integration_provider_n = ARRAY_LEN(integration_providers);
@@ -239,8 +240,33 @@ static bool integrations_is_busy(const struct core_part *p)
     return false;
 }
 
+static bool integrations_disturbs(const struct core_part *p, const struct store_item *item)
+{
+    const struct integrations *all = integrations_of(p);
+    for (uint32_t i = 0; i < all->n; i++) {
+        const struct integration *in = &all->items[i];
+        if (in->provider->disturbs != NULL && in->provider->disturbs(in, item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void integrations_on_limits(struct core_part *p)
+{
+    struct integrations *all = integrations_of(p);
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->items[i].provider->on_limits != NULL) {
+            all->items[i].provider->on_limits(&all->items[i]);
+        }
+    }
+}
+
 static const struct core_part_ops integrations_ops = {
     .on_node = integrations_on_node,
+    .on_arbiter = integrations_on_limits,
+    .on_arbiter_turn = integrations_on_limits,
+    .disturbs = integrations_disturbs,
     .on_may_act = integrations_on_may_act,
     .is_ready = integrations_is_ready,
     .is_busy = integrations_is_busy,

@@ -60,6 +60,10 @@ struct integration_provider {
     void (*configure)(struct integration *in);
     void (*on_node)(struct integration *in, struct store_item *item, bool gone);
     void (*turn)(struct integration *in);
+    /* Whether it disturbs that Node, as the Node object says; see core_part_ops. */
+    bool (*disturbs)(const struct integration *in, const struct store_item *item);
+    /* The limits have changed, or what is reserved under them. */
+    void (*on_limits)(struct integration *in);
     /* What it does about that node; false: nothing. Texts live until the loop runs. */
     bool (*node_activity)(const struct integration *in, struct str node, struct activity *ret);
     /* Writes are in flight that an orderly end waits for. */

@@ -3,4 +3,5 @@
 
 #include "integration/integration.h"
 
+extern const struct integration_provider integration_esx;
 extern const struct integration_provider integration_kubernikus;

@@ -95,7 +95,20 @@
 #define KEY_MAINTENANCE_APPROVED_FOR STR(KEYS_OWN "maintenance-approved-for")
 /* Beside a request: the MachineDrainRules that apply to the Machine, for whoever drains the Node;
  * drain/drain_rules.h. */
-#define KEY_DRAIN_RULES STR(KEYS_OWN "drain-rules")
+#define KEY_DRAIN_RULES_TEXT KEYS_OWN "drain-rules"
+#define KEY_DRAIN_RULES STR(KEY_DRAIN_RULES_TEXT)
+
+/* Of nodes that are virtual machines on ESX hosts. */
+#define KEY_ESX_HOST STR("kubernetes.cloud.sap/host") /* label: the host's name */
+#define KEY_ZONE                                                                                   \
+    STR("failure-domain.beta.kubernetes.io/zone")        /* label; its last byte is the ESX zone */
+#define KEY_ESX_MODE STR("cloud.sap/esx-in-maintenance") /* label; true, false, alarm, unknown */
+#define KEY_ESX_REBOOT_OK STR("cloud.sap/esx-reboot-ok") /* label; "true": may be shut down */
+#define KEY_ESX_VERSION STR("cloud.sap/esx-version")     /* label: of the host's product */
+#define KEY_ESX_INITIATED_TEXT "cloud.sap/esx-reboot-initiated"
+#define KEY_ESX_INITIATED STR(KEY_ESX_INITIATED_TEXT) /* annotation; "true": we shut it down */
+#define KEY_ESX_CORDON_TEXT KEYS_OWN "esx-cordon"
+#define KEY_ESX_CORDON STR(KEY_ESX_CORDON_TEXT) /* annotation; "others": was cordoned before */
 
 /* Annotations of Cluster API. */
 #define KEY_NODE_MACHINE STR("cluster.x-k8s.io/machine")
