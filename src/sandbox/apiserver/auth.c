@@ -135,6 +135,11 @@ struct str auth_groups(struct arena *a, struct str user)
 
 static bool rbac_in_group(const struct rbac_query *query, struct str group)
 {
+    TREE_EACH (query->asked->groups, t) {
+        if (str_eq(tree_text(t), group)) {
+            return true;
+        }
+    }
     struct str list = auth_groups(query->a, query->asked->user);
     struct str word;
     while (list.n > 0 && str_split_next(&list, ' ', &word)) {
@@ -220,6 +225,33 @@ void auth_each_rule(struct apiserver *s, const struct auth_attributes *asked, au
     rbac_run(&query);
 }
 
+/* What a real server lets everybody read who is known to it, and what really everybody, by the
+ * roles that it makes at its start. The first one covers more than discovery: all of /api. */
+static const char *auth_default_role(const struct auth_attributes *asked)
+{
+    static const struct str discovery[] = { STR_INIT("/api"), STR_INIT("/apis"),
+                                            STR_INIT("/openapi") };
+    static const struct str open[] = { STR_INIT("/healthz"), STR_INIT("/livez"),
+                                       STR_INIT("/readyz"), STR_INIT("/version"),
+                                       STR_INIT("/version/") };
+    if (!str_eq(asked->verb, STR("get"))) {
+        return NULL;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(open); i++) {
+        if (str_eq(asked->path, open[i])) {
+            return "system:public-info-viewer";
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(discovery); i++) {
+        struct str rest;
+        if (!str_eq(asked->user, AUTH_ANONYMOUS) &&
+            str_cut_prefix(asked->path, discovery[i], &rest) && (rest.n == 0 || rest.p[0] == '/')) {
+            return "system:discovery";
+        }
+    }
+    return NULL;
+}
+
 bool auth_allows(struct apiserver *s, const struct auth_attributes *asked, struct arena *a,
                  struct str *ret_reason)
 {
@@ -227,6 +259,15 @@ bool auth_allows(struct apiserver *s, const struct auth_attributes *asked, struc
     query.any_resource = asked->resource;
     *ret_reason = STR("");
     if (asked->user.n == 0) {
+        return true;
+    }
+    const char *role = auth_default_role(asked);
+    if (role != NULL) {
+        *ret_reason = arena_printf(
+            a,
+            "RBAC: allowed by ClusterRoleBinding \"%s\" of ClusterRole \"%s\" to Group "
+            "\"system:%s\"",
+            role, role, str_eq(asked->user, AUTH_ANONYMOUS) ? "unauthenticated" : "authenticated");
         return true;
     }
     if (asked->subresource.n > 0) {
@@ -276,7 +317,7 @@ bool auth_user(struct request_ctx *c, struct str *ret_user)
             return false;
         }
         bool admin = c->s->token.n > 0 && str_eq(token, c->s->token);
-        if (!admin && !token_verify(c->s, token, c->a, ret_user)) {
+        if (!admin && !token_verify(c->s, token, TOKEN_AUDIENCE, c->a, ret_user)) {
             return false;
         }
     }

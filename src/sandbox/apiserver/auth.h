@@ -14,6 +14,8 @@
 /* What somebody wants to do: to a resource, or at a path that is none. */
 struct auth_attributes {
     struct str user; /* "" = the administrator */
+    /* Groups beside those that follow from the name; borrowed, NULL = none. */
+    const struct tree *groups;
     struct str verb;
     struct str group;
     struct str resource; /* the plural */

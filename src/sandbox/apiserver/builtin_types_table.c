@@ -160,6 +160,13 @@ const struct builtin_type builtin_types[] = {
       "audiences!#1:[s]=atomic boundObjectRef#3*:@authentication.v1.BoundObjectReference "
       "expirationSeconds#4*:i" },
     { "authentication.v1.TokenRequestStatus", false, "expirationTimestamp!#2:t token!#1:s" },
+    { "authentication.v1.TokenReview", false,
+      "apiVersion:s kind:s metadata#1:@meta.v1.ObjectMeta "
+      "spec!#2:@authentication.v1.TokenReviewSpec "
+      "status#3:@authentication.v1.TokenReviewStatus" },
+    { "authentication.v1.TokenReviewSpec", false, "audiences#2:[s]=atomic token#1:s" },
+    { "authentication.v1.TokenReviewStatus", false,
+      "audiences#4:[s]=atomic authenticated#1:b error#3:s user#2:@authentication.v1.UserInfo" },
     { "authentication.v1.UserInfo", false,
       "extra#4:{[s]} groups#3:[s]=atomic uid#2:s username#1:s" },
     { "authorization.v1.FieldSelectorAttributes", false,
@@ -188,6 +195,14 @@ const struct builtin_type builtin_types[] = {
       "spec!#2:@authorization.v1.SelfSubjectRulesReviewSpec "
       "status#3:@authorization.v1.SubjectRulesReviewStatus" },
     { "authorization.v1.SelfSubjectRulesReviewSpec", false, "namespace#1:s" },
+    { "authorization.v1.SubjectAccessReview", false,
+      "apiVersion:s kind:s metadata#1:@meta.v1.ObjectMeta "
+      "spec!#2:@authorization.v1.SubjectAccessReviewSpec "
+      "status#3:@authorization.v1.SubjectAccessReviewStatus" },
+    { "authorization.v1.SubjectAccessReviewSpec", false,
+      "extra#5:{[s]} groups#4:[s]=atomic "
+      "nonResourceAttributes#2*:@authorization.v1.NonResourceAttributes "
+      "resourceAttributes#1*:@authorization.v1.ResourceAttributes uid#6:s user#3:s" },
     { "authorization.v1.SubjectAccessReviewStatus", false,
       "allowed!#1:b denied#4:b evaluationError#3:s reason#2:s" },
     { "authorization.v1.SubjectRulesReviewStatus", false,
@@ -827,9 +842,11 @@ const struct builtin_kind_type builtin_kind_types[] = {
     { "apps", "StatefulSet", "apps.v1.StatefulSet" },
     { "authentication.k8s.io", "SelfSubjectReview", "authentication.v1.SelfSubjectReview" },
     { "authentication.k8s.io", "TokenRequest", "authentication.v1.TokenRequest" },
+    { "authentication.k8s.io", "TokenReview", "authentication.v1.TokenReview" },
     { "authorization.k8s.io", "SelfSubjectAccessReview",
       "authorization.v1.SelfSubjectAccessReview" },
     { "authorization.k8s.io", "SelfSubjectRulesReview", "authorization.v1.SelfSubjectRulesReview" },
+    { "authorization.k8s.io", "SubjectAccessReview", "authorization.v1.SubjectAccessReview" },
     { "autoscaling", "Scale", "autoscaling.v1.Scale" },
     { "batch", "CronJob", "batch.v1.CronJob" },
     { "batch", "Job", "batch.v1.Job" },

@@ -67,10 +67,14 @@ static const struct kind_row kind_table[] = {
       0, "1QwjyaZjj3Y=" },
     { "authentication.k8s.io", "v1", "selfsubjectreviews", "selfsubjectreview", "SelfSubjectReview",
       "", "", KIND_REVIEW, 0, "" },
+    { "authentication.k8s.io", "v1", "tokenreviews", "tokenreview", "TokenReview", "", "",
+      KIND_REVIEW, 0, "" },
     { "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "selfsubjectaccessreview",
       "SelfSubjectAccessReview", "", "", KIND_REVIEW, 0, "" },
     { "authorization.k8s.io", "v1", "selfsubjectrulesreviews", "selfsubjectrulesreview",
       "SelfSubjectRulesReview", "", "", KIND_REVIEW, 0, "" },
+    { "authorization.k8s.io", "v1", "subjectaccessreviews", "subjectaccessreview",
+      "SubjectAccessReview", "", "", KIND_REVIEW, 0, "" },
 };
 
 static void kind_split_names(struct arena *a, struct str list, struct str words[KIND_NAMES_MAX])

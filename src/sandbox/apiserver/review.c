@@ -1,9 +1,11 @@
 /*
  * review: questions that are answered and not stored: may I (SelfSubjectAccessReview), what may I
- * (SelfSubjectRulesReview), who am I (SelfSubjectReview).
+ * (SelfSubjectRulesReview), who am I (SelfSubjectReview), may they (SubjectAccessReview), and whose
+ * is this token (TokenReview).
  */
 #include "sandbox/apiserver/apiserver_internal.h"
 #include "sandbox/apiserver/auth.h"
+#include "sandbox/apiserver/token.h"
 
 #define ADMINISTRATOR "kubernetes-admin" /* as in the client certificate of --tls */
 
@@ -31,7 +33,8 @@ static struct status *review_refuse(struct request_ctx *c, const struct tree *pa
     return status_invalid(list, &nameless, STR(""));
 }
 
-static struct status *review_access(struct request_ctx *c, struct tree *review, struct str user)
+static struct status *review_access(struct request_ctx *c, struct tree *review, struct str user,
+                                    const struct tree *groups)
 {
     const struct tree *resource = tree_at(review, "spec.resourceAttributes");
     const struct tree *path = tree_at(review, "spec.nonResourceAttributes");
@@ -40,6 +43,7 @@ static struct status *review_access(struct request_ctx *c, struct tree *review, 
     }
     const struct tree *from = resource != NULL ? resource : path;
     struct auth_attributes asked = { .user = user,
+                                     .groups = groups,
                                      .verb = tree_text_at(from, "verb"),
                                      .group = tree_text_at(from, "group"),
                                      .resource = tree_text_at(from, "resource"),
@@ -55,6 +59,97 @@ static struct status *review_access(struct request_ctx *c, struct tree *review, 
         tree_set(c->a, status, STR("reason"), tree_str(c->a, reason));
     }
     tree_set(c->a, review, STR("status"), status);
+    return NULL;
+}
+
+static bool review_lists(const struct tree *list, struct str text)
+{
+    TREE_EACH (list, t) {
+        if (str_eq(tree_text(t), text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether somebody else may; a member of system:masters may everything. */
+static struct status *review_others_access(struct request_ctx *c, struct tree *review)
+{
+    const struct tree *groups = tree_at(review, "spec.groups");
+    struct str user = tree_text_at(review, "spec.user");
+    if (user.n == 0 && (groups == NULL || groups->n == 0)) {
+        struct status *list = NULL;
+        static const struct kind nameless = { .group = STR_INIT("authorization.k8s.io"),
+                                              .group_kind = STR_INIT(".authorization.k8s.io") };
+        cause_add(&list, c->a, CAUSE_INVALID, STR("spec.user"),
+                  STR("Invalid value: \"\": at least one of user or group must be specified"));
+        return status_invalid(list, &nameless, STR(""));
+    }
+    if (review_lists(groups, STR("system:masters"))) {
+        user = STR("");
+    } else if (user.n == 0) {
+        user = AUTH_ANONYMOUS; /* nobody by name: the groups alone count */
+    }
+    return review_access(c, review, user, groups);
+}
+
+static void review_add_groups(struct arena *a, struct tree *groups, struct str list)
+{
+    struct str word;
+    while (list.n > 0 && str_split_next(&list, ' ', &word)) {
+        tree_add(groups, tree_str(a, word));
+    }
+}
+
+/* The audiences of the review that the token is for, or NULL for a token that is not good. */
+static struct tree *review_token_audiences(struct request_ctx *c, const struct tree *wanted,
+                                           struct str token, struct str *ret_user)
+{
+    bool admin = c->s->token.n > 0 && str_eq(token, c->s->token);
+    struct tree *found = tree_arr(c->a);
+    struct tree *own = tree_arr(c->a);
+    tree_add(own, tree_str(c->a, TOKEN_AUDIENCE));
+    if (wanted == NULL || wanted->n == 0) {
+        wanted = own;
+    }
+    TREE_EACH (wanted, t) {
+        struct str user = STR("");
+        bool good = admin ? str_eq(tree_text(t), TOKEN_AUDIENCE)
+                          : token_verify(c->s, token, tree_text(t), c->a, &user);
+        if (good) {
+            *ret_user = user;
+            tree_add(found, tree_str(c->a, tree_text(t)));
+        }
+    }
+    return found->n > 0 ? found : NULL;
+}
+
+static struct status *review_token(struct request_ctx *c, struct tree *review)
+{
+    struct arena *a = c->a;
+    struct str token = tree_text_at(review, "spec.token");
+    struct str user = STR("");
+    if (token.n == 0) {
+        return status_bad_request(a, "token is required for TokenReview in authentication");
+    }
+    struct tree *audiences =
+        review_token_audiences(c, tree_at(review, "spec.audiences"), token, &user);
+    struct tree *status = tree_obj(a);
+    struct tree *who = tree_obj(a);
+    tree_set(a, review, STR("status"), status);
+    if (audiences == NULL) {
+        tree_set(a, status, STR("user"), who);
+        tree_set(a, status, STR("error"), tree_str(a, STR("invalid bearer token")));
+        return NULL;
+    }
+    struct tree *groups = tree_arr(a);
+    review_add_groups(
+        a, groups, user.n == 0 ? STR("system:masters system:authenticated") : auth_groups(a, user));
+    tree_set(a, who, STR("username"), tree_str(a, user.n == 0 ? STR(ADMINISTRATOR) : user));
+    tree_set(a, who, STR("groups"), groups);
+    tree_set(a, status, STR("authenticated"), tree_bool(a, true));
+    tree_set(a, status, STR("user"), who);
+    tree_set(a, status, STR("audiences"), audiences);
     return NULL;
 }
 
@@ -135,12 +230,9 @@ static struct status *review_rules(struct request_ctx *c, struct tree *review, s
 static void review_self(struct request_ctx *c, struct tree *review, struct str user)
 {
     struct tree *groups = tree_arr(c->a);
-    struct str word;
-    struct str list =
-        user.n == 0 ? STR("system:masters system:authenticated") : auth_groups(c->a, user);
-    while (list.n > 0 && str_split_next(&list, ' ', &word)) {
-        tree_add(groups, tree_str(c->a, word));
-    }
+    review_add_groups(c->a, groups,
+                      user.n == 0 ? STR("system:masters system:authenticated")
+                                  : auth_groups(c->a, user));
     tree_set_at(c->a, review, "status.userInfo.username",
                 tree_str(c->a, user.n == 0 ? STR(ADMINISTRATOR) : user));
     tree_set_at(c->a, review, "status.userInfo.groups", groups);
@@ -162,7 +254,11 @@ struct status *verb_review(struct request_ctx *c)
     struct tree *metadata = tree_obj(c->a);
     tree_set(c->a, review, STR("metadata"), metadata);
     if (str_eq(c->kind->kind, STR("SelfSubjectAccessReview"))) {
-        status = review_access(c, review, user);
+        status = review_access(c, review, user, NULL);
+    } else if (str_eq(c->kind->kind, STR("SubjectAccessReview"))) {
+        status = review_others_access(c, review);
+    } else if (str_eq(c->kind->kind, STR("TokenReview"))) {
+        status = review_token(c, review);
     } else if (str_eq(c->kind->kind, STR("SelfSubjectRulesReview"))) {
         status = review_rules(c, review, user);
     } else {

@@ -4,7 +4,6 @@
 #include "base/timestamp.h"
 #include "format/digest.h"
 
-#define TOKEN_ISSUER STR("https://kubernetes.default.svc.cluster.local")
 #define TOKEN_HEADER STR("{\"alg\":\"HS256\",\"kid\":\"sandbox\"}")
 #define TOKEN_SECONDS 3600 /* when the request does not say */
 #define TOKEN_SECONDS_MIN 600
@@ -65,7 +64,7 @@ static struct str token_make(struct request_ctx *c, const struct object *account
     tree_set(a, claims, STR("aud"), tree_clone(a, audiences));
     tree_set(a, claims, STR("exp"), tree_i64(a, now + seconds));
     tree_set(a, claims, STR("iat"), tree_i64(a, now));
-    tree_set(a, claims, STR("iss"), tree_str(a, TOKEN_ISSUER));
+    tree_set(a, claims, STR("iss"), tree_str(a, TOKEN_AUDIENCE));
     tree_set(a, claims, STR("jti"), tree_str(a, apiserver_uid(c->s, a)));
     struct tree *own = tree_obj(a); /* its key has a dot */
     tree_set(a, claims, STR("kubernetes.io"), own);
@@ -81,17 +80,18 @@ static struct str token_make(struct request_ctx *c, const struct object *account
     return arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(text), STR_ARG(token_sign(c->s, text, a)));
 }
 
-static bool token_audience_valid(const struct jval *audiences)
+static bool token_is_for(const struct jval *audiences, struct str audience)
 {
-    JVAL_EACH (audiences, audience) {
-        if (str_eq(jval_str(audience), TOKEN_ISSUER)) {
+    JVAL_EACH (audiences, one) {
+        if (str_eq(jval_str(one), audience)) {
             return true;
         }
     }
     return false;
 }
 
-bool token_verify(struct apiserver *s, struct str token, struct arena *out, struct str *ret_user)
+bool token_verify(struct apiserver *s, struct str token, struct str audience, struct arena *out,
+                  struct str *ret_user)
 {
     struct str header;
     struct str payload;
@@ -116,7 +116,7 @@ bool token_verify(struct apiserver *s, struct str token, struct arena *out, stru
                        jval_str(jval_at(own, "serviceaccount.name")));
     *ret_user = jval_str(jval_get(claims, STR("sub")));
     return jval_i64(jval_get(claims, STR("exp")), &until) && loop_wall(s->loop) < SECONDS(until) &&
-           token_audience_valid(jval_get(claims, STR("aud"))) && account != NULL &&
+           token_is_for(jval_get(claims, STR("aud")), audience) && account != NULL &&
            str_eq(jval_str(jval_at(account, "metadata.uid")),
                   jval_str(jval_at(own, "serviceaccount.uid")));
 }
@@ -200,7 +200,7 @@ struct status *verb_token(struct request_ctx *c)
     struct tree *audiences = tree_at(body, "spec.audiences");
     if (tree_kind(audiences) != JARR || audiences->n == 0) {
         audiences = tree_arr(c->a);
-        tree_add(audiences, tree_str(c->a, TOKEN_ISSUER));
+        tree_add(audiences, tree_str(c->a, TOKEN_AUDIENCE));
     } else {
         audiences = tree_clone(c->a, audiences);
     }

@@ -12,6 +12,10 @@
 /* Answers POST …/serviceaccounts/<name>/token. */
 struct status *verb_token(struct request_ctx *c);
 
-/* True when this server made the token, its time is not over and its service account is there;
- * `*ret_user` is "system:serviceaccount:<namespace>:<name>". */
-bool token_verify(struct apiserver *s, struct str token, struct arena *out, struct str *ret_user);
+/* True when this server made the token for `audience`, its time is not over and its service account
+ * is there; `*ret_user` is "system:serviceaccount:<namespace>:<name>". */
+bool token_verify(struct apiserver *s, struct str token, struct str audience, struct arena *out,
+                  struct str *ret_user);
+
+/* For whom a token is when its request does not say: the API server itself. */
+#define TOKEN_AUDIENCE STR("https://kubernetes.default.svc.cluster.local")

@@ -303,3 +303,102 @@ TEST(token_bindings_keep_their_role)
             .status,
         422);
 }
+
+#define TOKEN_REVIEWS "/apis/authentication.k8s.io/v1/tokenreviews"
+#define ACCESS_REVIEWS "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+static struct str review_token(struct server_fixture *w, struct str token, const char *audiences)
+{
+    struct str body =
+        arena_printf(&w->arena, "{\"spec\":{\"token\":\"" STR_FMT "\",\"audiences\":[%s]}}",
+                     STR_ARG(token), audiences);
+    struct str own = w->token;
+    w->token = STR_NONE;
+    struct apiserver_reply reply = request_send(w, "POST", TOKEN_REVIEWS, body.p);
+    w->token = own;
+    CHECK_EQ(reply.status, 201);
+    return reply.body;
+}
+
+TEST(token_reviews_say_whose_a_token_is)
+{
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    create_service_account(&w);
+    struct str reply = review_token(&w, w.token, "");
+    CHECK(str_contains(reply, STR("\"authenticated\":true")));
+    CHECK_STR(member(&w, reply, "status.user.username"), "system:serviceaccount:kube-system:robot");
+    CHECK(str_contains(reply, STR("\"system:serviceaccounts:kube-system\"")));
+    CHECK(str_contains(reply,
+                       STR("\"audiences\":[\"https://kubernetes.default.svc.cluster.local\"]")));
+    CHECK(str_contains(review_token(&w, w.token, "\"drydock\""),
+                       STR("\"error\":\"invalid bearer token\"")));
+    reply = review_token(&w, STR("made-up"), "");
+    CHECK(!str_contains(reply, STR("\"authenticated\"")));
+    CHECK_STR(member(&w, reply, "status.error"), "invalid bearer token");
+    /* Whoever is no administrator needs a role to ask. */
+    CHECK_EQ(request_send(&w, "POST", TOKEN_REVIEWS, "{\"spec\":{\"token\":\"x\"}}").status, 403);
+    w.token = STR_NONE;
+    CHECK_EQ(request_send(&w, "POST", TOKEN_REVIEWS, "{\"spec\":{}}").status, 400);
+}
+
+TEST(access_reviews_answer_for_others)
+{
+    static const struct {
+        const char *spec;
+        int status;
+        const char *says; /* a part of the answer */
+    } cases[] = {
+        { "\"user\":\"ann\",\"nonResourceAttributes\":{\"path\":\"/metrics\",\"verb\":\"get\"}",
+          201, "\"allowed\":false" },
+        { "\"user\":\"ann\",\"groups\":[\"readers\"],\"nonResourceAttributes\":{\"path\":"
+          "\"/metrics\",\"verb\":\"get\"}",
+          201, "\"allowed\":true" },
+        { "\"groups\":[\"readers\"],\"nonResourceAttributes\":{\"path\":\"/metrics\",\"verb\":"
+          "\"get\"}",
+          201, "to Group \\\"readers\\\"" },
+        { "\"user\":\"ann\",\"groups\":[\"readers\"],\"nonResourceAttributes\":{\"path\":"
+          "\"/metrics\",\"verb\":\"post\"}",
+          201, "\"allowed\":false" },
+        { "\"user\":\"ann\",\"groups\":[\"system:masters\"],\"resourceAttributes\":{\"verb\":"
+          "\"delete\",\"resource\":\"nodes\"}",
+          201, "\"allowed\":true" },
+        { "\"user\":\"ann\",\"nonResourceAttributes\":{\"path\":\"/api/v1/x\",\"verb\":\"get\"}",
+          201, "system:discovery" },
+        { "\"user\":\"ann\",\"nonResourceAttributes\":{\"path\":\"/apiary\",\"verb\":\"get\"}", 201,
+          "\"allowed\":false" },
+        { "\"user\":\"system:anonymous\",\"nonResourceAttributes\":{\"path\":\"/api\",\"verb\":"
+          "\"get\"}",
+          201, "\"allowed\":false" },
+        { "\"user\":\"system:anonymous\",\"nonResourceAttributes\":{\"path\":\"/version\",\"verb\":"
+          "\"get\"}",
+          201, "\"allowed\":true" },
+        { "\"nonResourceAttributes\":{\"path\":\"/metrics\",\"verb\":\"get\"}", 422,
+          "at least one of user or group must be specified" },
+        { "\"user\":\"ann\"", 422, "exactly one of" },
+    };
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    CHECK_EQ(request_send(&w, "POST", ROLES,
+                          "{\"metadata\":{\"name\":\"r\"},\"rules\":[{\"verbs\":[\"get\"],"
+                          "\"nonResourceURLs\":[\"/metrics\"]}]}")
+                 .status,
+             201);
+    CHECK_EQ(request_send(
+                 &w, "POST", BINDINGS,
+                 "{\"metadata\":{\"name\":\"r\"}," REF(
+                     "ClusterRole", "r") ","
+                                         "\"subjects\":[{\"kind\":\"Group\",\"apiGroup\":"
+                                         "\"rbac.authorization.k8s.io\",\"name\":\"readers\"}]}")
+                 .status,
+             201);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct str body = arena_printf(&w.arena, "{\"spec\":{%s}}", cases[i].spec);
+        struct apiserver_reply reply = request_send(&w, "POST", ACCESS_REVIEWS, body.p);
+        CHECK_EQ(reply.status, cases[i].status);
+        CHECK(str_contains(reply.body, str_from(cases[i].says)));
+    }
+}
