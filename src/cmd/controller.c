@@ -252,6 +252,7 @@ static void controller_app_start_leader_proxy(struct controller_app *app)
     app->leader_proxy_outbound = host_outbound_new(
         app->daemon.loop, &(struct host_outbound_config){ .calls_max = LEADER_PROXY_FETCHES_MAX,
                                                           .connect_max = LEADER_PROXY_TIMEOUT });
+    daemon_set_leader_outbound(&app->daemon, app->leader_proxy_outbound);
     app->proxy = leader_proxy_new(
         app->daemon.loop, &(struct leader_proxy_config){
                               .api = app->daemon.api,
@@ -259,6 +260,8 @@ static void controller_app_start_leader_proxy(struct controller_app *app)
                               .lease_namespace = app->daemon.namespace,
                               .lease_name = CORE_LEASE_NAME,
                               .port = port != 0 ? port : http_server_port(app->daemon.web_server),
+                              .tls = daemon_serves_tls(&app->daemon),
+                              .auth = app->daemon.auth != NULL,
                           });
     web_set_leader_proxy(app->web, app->proxy);
 }

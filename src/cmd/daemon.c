@@ -4,6 +4,7 @@
 #include "host/file.h"
 #include "host/kubeconfig.h"
 #include "host/loop.h"
+#include "host/outbound.h"
 #include "host/transport.h"
 
 #include <signal.h>
@@ -15,7 +16,8 @@
 #define SERVE_GRACE SECONDS(5)               /* for answers under way when the servers end */
 #define DAEMON_BODY_BYTES_MAX ((size_t)4096) /* nobody reads the body of a request to us */
 #define DAEMON_HEALTH_BYTES_MAX ((size_t)2 * 1024 * 1024) /* its answers are a few words */
-#define HOSTNAME_BYTES_MAX 256u                           /* POSIX allows 255 */
+#define DAEMON_AUDIENCES_MAX 8u /* names for one server; more are a mistake */
+#define HOSTNAME_BYTES_MAX 256u /* POSIX allows 255 */
 
 void daemon_init(struct daemon *p, const struct daemon_flags *flags, struct arena *memory)
 {
@@ -269,7 +271,12 @@ static void daemon_handle_web(void *ctx, struct inbound_exchange *x,
                               const struct inbound_request *req)
 {
     const struct daemon *p = ctx;
-    if (allowed_hosts_check(&p->hosts, x, req)) {
+    if (!allowed_hosts_check(&p->hosts, x, req)) {
+        return;
+    }
+    if (p->auth != NULL) {
+        request_auth_handle(p->auth, x, req);
+    } else {
         p->web_handler(p->web_ctx, x, req);
     }
 }
@@ -286,26 +293,112 @@ static int daemon_read_allowed_hosts(struct daemon *p, struct err *err)
     return allowed_hosts_parse(p->flags->allowed_hosts, p->memory, &p->hosts, err);
 }
 
+bool daemon_serves_tls(const struct daemon *p)
+{
+    return p->flags->tls_cert_file.n > 0;
+}
+
+static void daemon_pin_leader(struct daemon *p)
+{
+    if (p->leader != NULL) {
+        host_outbound_pin(p->leader, p->leaf.key_sha256,
+                          p->leaf_before.not_after != 0 ? p->leaf_before.key_sha256
+                                                        : p->leaf.key_sha256);
+    }
+}
+
+void daemon_set_leader_outbound(struct daemon *p, struct outbound *outbound)
+{
+    p->leader = daemon_serves_tls(p) ? outbound : NULL;
+    daemon_pin_leader(p);
+}
+
+static void daemon_on_certificate(void *ctx, const struct tls_server_leaf *leaf)
+{
+    struct daemon *p = ctx;
+    p->leaf_before = p->leaf;
+    p->leaf = *leaf;
+    daemon_pin_leader(p);
+}
+
+static int daemon_read_audiences(struct daemon *p, struct err *err)
+{
+    struct str list = p->flags->auth_audiences;
+    struct str piece;
+    p->audiences = ARENA_ARRAY(p->memory, struct str, DAEMON_AUDIENCES_MAX);
+    while (list.n > 0 && str_split_next(&list, ',', &piece)) {
+        struct str name = str_trim(piece);
+        if (name.n == 0 || p->audience_n == DAEMON_AUDIENCES_MAX) {
+            return err_set(err, ERR_INVALID,
+                           "--auth-token-audiences '" STR_FMT "': want up to %u names, by commas",
+                           STR_ARG(p->flags->auth_audiences), DAEMON_AUDIENCES_MAX);
+        }
+        p->audiences[p->audience_n++] = name;
+    }
+    return 0;
+}
+
+/* TLS and who may read, as far as no server is needed for it. */
+static int daemon_prepare_web(struct daemon *p, struct http_server_config *config, struct err *err)
+{
+    bool auth = str_eq(p->flags->auth, STR("cluster"));
+    p->tls = (struct tls_files){ .cert = p->flags->tls_cert_file,
+                                 .key = p->flags->tls_key_file,
+                                 .client_ca = p->flags->tls_client_ca_file,
+                                 .loop = p->loop,
+                                 .log = &p->log,
+                                 .metrics = &p->metrics,
+                                 .on_use = daemon_on_certificate,
+                                 .ctx = p };
+    int r = tls_files_check(&p->tls, err);
+    if (r == 0 && auth && !daemon_serves_tls(p)) {
+        r = err_set(err, ERR_INVALID,
+                    "--auth=cluster: want --tls-cert-file and --tls-private-key-file, so that "
+                    "nobody reads the tokens on their way");
+    }
+    r = r < 0 ? r : daemon_read_allowed_hosts(p, err);
+    r = r < 0 ? r : daemon_read_audiences(p, err);
+    r = r < 0 ? r : tls_files_start(&p->tls, p->memory, config, err);
+    if (r == 0 && auth) {
+        p->auth = request_auth_new(&(struct request_auth_config){ .loop = p->loop,
+                                                                  .api = p->api,
+                                                                  .log = &p->log,
+                                                                  .metrics = &p->metrics,
+                                                                  .audiences = p->audiences,
+                                                                  .audience_n = p->audience_n,
+                                                                  .handler = p->web_handler,
+                                                                  .ctx = p->web_ctx });
+    }
+    return r;
+}
+
 int daemon_serve_web(struct daemon *p, inbound_handler handler, void *ctx, const char *what,
                      struct err *err)
 {
     if (!daemon_serves_web(p)) {
         return 0;
     }
-    int r = daemon_read_allowed_hosts(p, err);
+    p->web_handler = handler;
+    p->web_ctx = ctx;
+    struct http_server_config config = { .listen = p->flags->metrics_addr,
+                                         .body_bytes_max = DAEMON_BODY_BYTES_MAX,
+                                         .gzip = true };
+    int r = daemon_prepare_web(p, &config, err);
     if (r < 0) {
         return r;
     }
-    p->web_handler = handler;
-    p->web_ctx = ctx;
-    const struct http_server_config config = { .listen = p->flags->metrics_addr,
-                                               .body_bytes_max = DAEMON_BODY_BYTES_MAX,
-                                               .gzip = true };
     p->web_server = http_server_new(p->loop, &config, daemon_handle_web, p, err);
     if (p->web_server == NULL) {
         return err_wrap(err, "--metrics-addr");
     }
-    log_info(&p->log, what, KV_I64("port", http_server_port(p->web_server)));
+    tls_files_serve(&p->tls, p->web_server);
+    log_info(&p->log, what, KV_I64("port", http_server_port(p->web_server)),
+             KV_BOOL("tls", daemon_serves_tls(p)), KV_STR("auth", p->flags->auth));
+    if (p->auth == NULL) {
+        log_info(&p->log,
+                 "whoever reaches this port reads all that it serves; --auth=cluster asks for a "
+                 "token");
+    }
     return 0;
 }
 
@@ -375,10 +468,13 @@ void daemon_quit_when_idle(struct daemon *p)
 
 void daemon_close_servers(struct daemon *p)
 {
+    tls_files_stop(&p->tls);
     http_server_free(p->web_server);
     http_server_free(p->health_server);
     p->web_server = NULL;
     p->health_server = NULL;
+    request_auth_free(p->auth);
+    p->auth = NULL;
 }
 
 void daemon_done(struct daemon *p)

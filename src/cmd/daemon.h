@@ -15,8 +15,10 @@
 #include "host/cluster_access.h"
 #include "host/http_server.h"
 #include "port/api.h"
+#include "cmd/tls_files.h"
 #include "web/allowed_hosts.h"
 #include "web/health.h"
+#include "web/request_auth.h"
 
 struct daemon_flags {
     struct str metrics_addr;
@@ -25,6 +27,11 @@ struct daemon_flags {
     struct str kubeconfig;
     struct str lease_namespace;
     struct str allowed_hosts;
+    struct str tls_cert_file;
+    struct str tls_key_file;
+    struct str tls_client_ca_file;
+    struct str auth;
+    struct str auth_audiences;
     bool allow_core_dumps;
     struct str log_format;
     bool zap_devel;
@@ -41,7 +48,17 @@ struct daemon_flags {
     { "health-addr", OPTION_TEXT, OPTION(type, daemon.health_addr), "ADDRESS", ":8081", NULL,     \
       "where /healthz and /readyz are served; 0 disables it" },                                   \
     { "allowed-hosts", OPTION_TEXT, OPTION(type, daemon.allowed_hosts), "NAMES", "", NULL,        \
-      "more names by which browsers may reach --metrics-addr, by commas; *: any" }
+      "more names by which browsers may reach --metrics-addr, by commas; *: any" },               \
+    { "tls-cert-file", OPTION_FILE, OPTION(type, daemon.tls_cert_file), "FILE", "", NULL,         \
+      "certificate of --metrics-addr, then those above it; read again when it changes" },         \
+    { "tls-private-key-file", OPTION_FILE, OPTION(type, daemon.tls_key_file), "FILE", "", NULL,   \
+      "its key; without these two files --metrics-addr speaks plain HTTP" },                      \
+    { "tls-client-ca-file", OPTION_FILE, OPTION(type, daemon.tls_client_ca_file), "FILE", "",     \
+      NULL, "who is known by a certificate of this CA needs no token with --auth=cluster" },      \
+    { "auth", OPTION_CHOICE, OPTION(type, daemon.auth), "WHO", "none", "none|cluster",            \
+      "who may read --metrics-addr: everybody, or whom the cluster's RBAC lets get the path" },   \
+    { "auth-token-audiences", OPTION_TEXT, OPTION(type, daemon.auth_audiences), "NAMES", "",      \
+      NULL, "for whom tokens must be made, by commas; otherwise for the API server" }
 
 #define DAEMON_CLUSTER_OPTIONS(type)                                                              \
     { "kubecontext", OPTION_TEXT, OPTION(type, daemon.kubecontext), "NAME", "", NULL,             \
@@ -85,6 +102,13 @@ struct daemon {
     struct allowed_hosts hosts;
     inbound_handler web_handler;
     void *web_ctx;
+    struct tls_files tls;
+    struct request_auth *auth; /* NULL = everybody may read */
+    struct str *audiences;
+    uint32_t audience_n;
+    struct outbound *leader;            /* borrowed: the door to other replicas; NULL = none */
+    struct tls_server_leaf leaf;        /* the certificate in use */
+    struct tls_server_leaf leaf_before; /* other replicas may still have it */
     struct http_server *web_server;
     struct http_server *health_server;
     struct metric_series *cpu;
@@ -114,6 +138,9 @@ int daemon_serve_web(struct daemon *p, inbound_handler handler, void *ctx, const
 NODISCARD
 int daemon_serve_health(struct daemon *p, struct health *health, struct err *err);
 bool daemon_serves_web(const struct daemon *p); /* --metrics-addr is not off */
+bool daemon_serves_tls(const struct daemon *p); /* and it speaks TLS */
+/* Through this door other replicas are asked, which are known by having the same key. */
+void daemon_set_leader_outbound(struct daemon *p, struct outbound *outbound);
 
 /* Runs until daemon_quit and answers its exit code. `on_end` is called at the first SIGTERM or
  * SIGINT; a second one ends at once. `typed` is true once somebody has pressed Ctrl-C. */

@@ -5,10 +5,12 @@
 
 #include "cmd/api_trace.h"
 #include "cmd/terminal.h"
+#include "host/file.h"
 #include "host/kubeconfig.h"
 #include "host/loop.h"
 #include "host/transport.h"
 #include "kube/client.h"
+#include "web/request_auth.h"
 
 #define REPORT_FETCH_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
 
@@ -21,6 +23,12 @@ const struct option report_fetch_options[REPORT_FETCH_OPTION_COUNT] = {
       "show it again whenever it has changed, until interrupted", .also = "watch" },
     { "address", OPTION_TEXT, OPTION(struct report_fetch_flags, address), "URL", "", NULL,
       "ask the controller at this address: http://127.0.0.1:8080" },
+    { "token-file", OPTION_FILE, OPTION(struct report_fetch_flags, token_file), "FILE", "", NULL,
+      "who asks, where --auth=cluster wants to know; with --address else as the kubeconfig says" },
+    { "certificate-authority", OPTION_FILE, OPTION(struct report_fetch_flags, ca_file), "FILE", "",
+      NULL, "CA of the server at --address; otherwise those of the system" },
+    { "tls-server-name", OPTION_TEXT, OPTION(struct report_fetch_flags, tls_server_name), "NAME",
+      "", NULL, "name in the certificate of the server at --address; otherwise its host" },
     { "kubeconfig", OPTION_FILE, OPTION(struct report_fetch_flags, kubeconfig), "FILE", "", NULL,
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },
     { "context", OPTION_TEXT, OPTION(struct report_fetch_flags, kubecontext), "NAME", "", NULL,
@@ -61,6 +69,8 @@ struct report_fetch {
     struct leaders leaders;
     uint32_t at;            /* index of the leader that is asked, while there are any */
     struct err unreachable; /* why a shard could not be asked; code 0 = all could */
+    bool secure;            /* pods are asked by HTTPS */
+    struct err plain;       /* why not by HTTP; code 0 = they are */
     struct buf printed;     /* the text that was printed last */
     bool answered;          /* once at least */
     bool terminal;
@@ -81,6 +91,7 @@ static void report_fetch_fail(struct report_fetch *a, const struct err *err)
     (void)command_fail(a->call, err); /* answers COMMAND_FAILED, as it is */
     a->leaders.n = 0;                 /* others may lead now */
     a->here.in_use = false;
+    a->secure = false;
     buf_reset(&a->printed);
     if (a->flags->watch && a->answered) {
         loop_timer_set(&a->refresh, loop_now(a->loop) + REPORT_FETCH_WATCH_EVERY);
@@ -142,7 +153,13 @@ static void report_fetch_explain(const struct report_fetch *a, const struct api_
     } else {
         client_explain(reply->status, reply->body, reply->err, err);
     }
-    if (a->leaders.n > 0) {
+    if (a->leaders.n > 0 && reply->status == 401 && error_text.n > 0) {
+        (void)err_set(err, ERR_DENIED,
+                      "pod '" STR_FMT "' in namespace '" STR_FMT
+                      "' wants to know who asks, and the API server passes no credentials on: give "
+                      "a token with --token-file, or forward the port and use --address https://…",
+                      STR_ARG(a->leaders.pods[a->at]), STR_ARG(a->leaders.ns));
+    } else if (a->leaders.n > 0) {
         (void)err_wrap(err,
                        "pod '" STR_FMT "' in namespace '" STR_FMT
                        "' (--address asks a %s that runs elsewhere)",
@@ -153,6 +170,22 @@ static void report_fetch_explain(const struct report_fetch *a, const struct api_
 
 static void report_fetch_get(struct report_fetch *a);
 static bool report_fetch_try_here(struct report_fetch *a, const struct err *why);
+
+/* What the API server says of a pod that speaks TLS and was asked without; true: it is asked again
+ * with TLS. */
+static bool report_fetch_try_secure(struct report_fetch *a, const struct api_reply *reply)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    if (a->leaders.n == 0 || a->here.in_use || a->secure || reply->status < 500 ||
+        report_fetch_error_text(reply, &tmp).n > 0) {
+        return false;
+    }
+    report_fetch_explain(a, reply, &a->plain);
+    a->secure = true;
+    report_fetch_get(a);
+    return true;
+}
 
 /* With shards: asks the next one if this shard does not look after the Machine or could not be
  * asked; false: there is nobody else to ask. The answer of the last shard counts if all shards
@@ -205,7 +238,7 @@ static void report_fetch_on_document(void *ctx, const struct api_reply *reply)
     CLEANUP(buf_done)
     struct buf text = { .max = REPORT_FETCH_OUTPUT_MAX };
     bool json = report_output_is_json(a->flags->output);
-    if (report_fetch_next_shard(a, reply)) {
+    if (report_fetch_try_secure(a, reply) || report_fetch_next_shard(a, reply)) {
         return;
     }
     if (a->unreachable.code != 0) {
@@ -219,6 +252,10 @@ static void report_fetch_on_document(void *ctx, const struct api_reply *reply)
         struct arena tmp = { 0 };
         bool reached = report_fetch_error_text(reply, &tmp).n > 0;
         report_fetch_explain(a, reply, &err);
+        if (!reached && a->plain.code != 0) {
+            err = a->plain; /* nobody is there, with TLS or without */
+            a->plain = (struct err){ 0 };
+        }
         if (reached || !report_fetch_try_here(a, &err)) {
             report_fetch_fail(a, &err);
         }
@@ -259,7 +296,7 @@ static void report_fetch_get(struct report_fetch *a)
     if (a->leaders.n > 0 && !a->here.in_use) {
         buf_add(&path, STR("/api/v1/namespaces/"));
         client_add_segment(&path, a->leaders.ns);
-        buf_add(&path, STR("/pods/http:"));
+        buf_printf(&path, "/pods/%s:", a->secure ? "https" : "http");
         client_add_segment(&path, a->leaders.pods[a->at]);
         buf_printf(&path, ":%u/proxy", a->flags->port);
     }
@@ -396,24 +433,88 @@ static void report_fetch_refresh(void *ctx)
     }
 }
 
+static int report_fetch_load(const struct report_fetch *a, struct cluster_access *ret,
+                             struct err *err)
+{
+    const struct kubeconfig_source source = {
+        .path = a->flags->kubeconfig,
+        .context = command_kubecontext(a->flags->kubecontext),
+    };
+    return kubeconfig_load(&source, a->call->memory, ret, err);
+}
+
+/* Who we are to a server at --address. */
+static int report_fetch_identify(struct report_fetch *a, struct err *err)
+{
+    struct cluster_access known = { 0 };
+    struct err ignored = { 0 };
+    if (a->flags->token_file.n > 0) {
+        a->access.token_file = a->flags->token_file;
+        return 0;
+    }
+    int r = report_fetch_load(a, &known, a->flags->kubeconfig.n > 0 ? err : &ignored);
+    if (r < 0) {
+        return a->flags->kubeconfig.n > 0 ? r : 0; /* it may want to know nothing of us */
+    }
+    a->access.token = known.token;
+    a->access.token_file = known.token_file;
+    a->access.cert_pem = known.cert_pem;
+    a->access.key_pem = known.key_pem;
+    a->access.exec = known.exec;
+    return 0;
+}
+
+static int report_fetch_use_address(struct report_fetch *a, struct err *err)
+{
+    struct str address = a->flags->address;
+    (void)str_cut_suffix(address, STR("/"), &address);
+    bool tls = str_starts(address, STR("https://"));
+    a->access = (struct cluster_access){
+        .server = str_contains(address, STR("://"))
+                      ? address
+                      : arena_concat(a->call->memory, STR("http://"), address),
+        .tls_server_name = a->flags->tls_server_name,
+    };
+    if (!tls && (a->flags->token_file.n > 0 || a->flags->ca_file.n > 0)) {
+        return err_set(
+            err, ERR_INVALID,
+            "--token-file and --certificate-authority: want --address https://…, so that "
+            "nobody reads the token on its way");
+    }
+    if (a->flags->ca_file.n > 0 && file_read(a->flags->ca_file, CREDENTIAL_FILE_BYTES_MAX,
+                                             a->call->memory, &a->access.ca_pem, err) < 0) {
+        return err_wrap(err, "--certificate-authority");
+    }
+    return tls ? report_fetch_identify(a, err) : 0;
+}
+
+/* The token for a pod, in a header that the API server passes on. */
+static int report_fetch_add_header(struct report_fetch *a, struct err *err)
+{
+    struct str token;
+    if (a->flags->token_file.n == 0) {
+        return 0;
+    }
+    if (file_read(a->flags->token_file, CREDENTIAL_FILE_BYTES_MAX, a->call->memory, &token, err) <
+        0) {
+        return err_wrap(err, "--token-file");
+    }
+    a->access.header = arena_printf(a->call->memory, REQUEST_AUTH_TOKEN_HEADER ": " STR_FMT,
+                                    STR_ARG(str_trim(token)));
+    return 0;
+}
+
 static int report_fetch_connect(struct report_fetch *a, struct err *err)
 {
+    int r;
     if (a->flags->address.n > 0) {
-        struct str address = a->flags->address;
-        (void)str_cut_suffix(address, STR("/"), &address);
-        bool plain = !str_contains(address, STR("://"));
-        a->access = (struct cluster_access){
-            .server = plain ? arena_concat(a->call->memory, STR("http://"), address) : address,
-        };
+        r = report_fetch_use_address(a, err);
     } else {
-        const struct kubeconfig_source source = {
-            .path = a->flags->kubeconfig,
-            .context = command_kubecontext(a->flags->kubecontext),
-        };
-        int r = kubeconfig_load(&source, a->call->memory, &a->access, err);
-        if (r < 0) {
-            return r;
-        }
+        r = report_fetch_load(a, &a->access, err);
+        r = r < 0 ? r : report_fetch_add_header(a, err);
+    }
+    if (r < 0) {
+        return r;
     }
     a->transport = transport_new(a->loop, &a->access, err);
     if (a->transport == NULL) {

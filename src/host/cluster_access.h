@@ -47,6 +47,7 @@ struct cluster_access {
     const struct str *impersonate_groups;
     uint32_t impersonate_groups_n;
     struct access_exec exec;
+    struct str header;    /* one more, "Name: value", with every request; empty = none */
     struct str proxy_url; /* empty = none: the environment has been asked already */
     bool refuse_local;    /* connect to no address of this machine or its link, whatever names
                            * resolve to; see local_address.h */

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 
 #include "base/alloc.h"
+#include "base/arena.h"
 #include "base/list.h"
 #include "format/gzip.h"
 #include "host/address.h"
@@ -33,7 +34,8 @@
 /* What the kernel keeps for a peer that does not read: its memory is counted like ours in a pod,
  * but nobody shares it, and nobody limits the sum. */
 #define HTTP_UNSENT_BYTES_MAX (64 * 1024)
-#define HTTP_PEER_MAX 65 /* a common name has at most 64 characters (X.520), and its NUL */
+#define HTTP_PEER_BYTES_MAX 256 /* of a name in a certificate; X.520 allows 64 characters */
+#define HTTP_PEER_GROUPS_MAX 32u
 
 /* In the order in which they yield to new connections. */
 enum http_state {
@@ -62,7 +64,7 @@ struct http_exchange {
     struct evhttp_request *req;
     bool streaming;
     struct loop_timer drained;
-    char peer[HTTP_PEER_MAX];
+    struct arena memory; /* of the peer's names */
 };
 
 struct http_server {
@@ -98,6 +100,7 @@ static struct http_exchange *http_exchange_of(const struct inbound_exchange *x)
 static void http_exchange_free(struct http_exchange *x)
 {
     loop_timer_done(&x->drained);
+    arena_done(&x->memory);
     alloc_free(x);
 }
 
@@ -536,16 +539,42 @@ static void http_on_complete(struct evhttp_request *req UNUSED, void *ctx)
     http_conn_enter(conn, HTTP_IDLE);
 }
 
-static struct str http_peer(struct http_exchange *x)
+/* The names of one sort in a certificate's subject. One that is too long or cut by a NUL is left
+ * out: a part of a name is somebody else's. */
+static uint32_t http_peer_names(X509 *cert, int sort, struct arena *out, struct str *ret)
+{
+    X509_NAME *subject = X509_get_subject_name(cert);
+    uint32_t n = 0;
+    int at = -1;
+    while ((at = X509_NAME_get_index_by_NID(subject, sort, at)) >= 0 && n < HTTP_PEER_GROUPS_MAX) {
+        unsigned char *text = NULL;
+        int length =
+            ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+        if (length > 0 && length <= HTTP_PEER_BYTES_MAX &&
+            memchr(text, '\0', (size_t)length) == NULL) {
+            ret[n++] = arena_str(out, (struct str){ .p = (const char *)text, .n = (size_t)length });
+        }
+        OPENSSL_free(text);
+    }
+    return n;
+}
+
+static void http_read_peer(struct http_exchange *x, struct inbound_request *ret)
 {
     SSL *ssl = x->conn->server->tls != NULL ? bufferevent_openssl_get_ssl(x->conn->bev) : NULL;
     X509 *cert = ssl != NULL ? SSL_get0_peer_certificate(ssl) : NULL;
     if (cert == NULL || SSL_get_verify_result(ssl) != X509_V_OK) {
-        return STR_NONE;
+        return;
     }
-    int n = X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, x->peer,
-                                      sizeof(x->peer));
-    return n > 0 ? (struct str){ .p = x->peer, .n = (size_t)n } : STR_NONE;
+    struct str names[HTTP_PEER_GROUPS_MAX];
+    uint32_t n = http_peer_names(cert, NID_commonName, &x->memory, names);
+    if (n == 0) {
+        return;
+    }
+    ret->peer = names[n - 1]; /* Go's crypto/x509 takes the last one, too */
+    struct str *groups = ARENA_ARRAY(&x->memory, struct str, HTTP_PEER_GROUPS_MAX);
+    ret->peer_group_n = http_peer_names(cert, NID_organizationName, &x->memory, groups);
+    ret->peer_groups = groups;
 }
 
 static const struct inbound_ops http_ops;
@@ -584,9 +613,9 @@ static void http_on_request(struct evhttp_request *req, void *ctx)
     struct inbound_request request = {
         .method = http_method(req),
         .body = { .p = n > 0 ? (const char *)evbuffer_pullup(input, -1) : "", .n = n },
-        .peer = http_peer(x),
         .header = http_header,
     };
+    http_read_peer(x, &request);
     struct str fragment;
     (void)str_cut(target, STR("#"), &target, &fragment);
     (void)str_cut(target, STR("?"), &request.path, &request.query);
@@ -863,6 +892,19 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
     s->config.listen = STR_NONE; /* the texts are the caller's */
     s->config.tls_cert = s->config.tls_key = s->config.tls_client_ca = STR_NONE;
     return s;
+}
+
+int http_server_set_tls(struct http_server *s, const struct tls_server_files *files,
+                        struct err *err)
+{
+    ASSERT(s->tls != NULL);
+    struct ssl_ctx_st *fresh = NULL;
+    int r = tls_server_new(files, &fresh, err);
+    if (r == 0) {
+        tls_server_free(s->tls); /* connections that use it hold a reference */
+        s->tls = fresh;
+    }
+    return r;
 }
 
 uint16_t http_server_port(const struct http_server *s)

@@ -12,6 +12,9 @@
  * once however many peers it goes to, and requests. Above the limit the connections that have been
  * busy for longest are dropped, but never the one that is being served at that moment.
  *
+ * With TLS a handshake counts as the beginning of a request line: it must be over in the same few
+ * seconds, and it yields first.
+ *
  * Request bodies come with a length: chunked ones and trailers are refused, and whatever could be
  * read in two ways (two lengths, a length with a sign, a body where none belongs) closes the
  * connection. Paths stay percent-encoded.
@@ -19,6 +22,7 @@
 #pragma once
 
 #include "base/limits.h"
+#include "host/tls_server.h"
 #include "port/loop.h"
 #include "port/inbound.h"
 
@@ -71,6 +75,12 @@ struct http_server;
 NODISCARD
 struct http_server *http_server_new(struct loop *loop, const struct http_server_config *config,
                                     inbound_handler handler, void *ctx, struct err *err);
+
+/* For a server that speaks TLS: connections from now on get this certificate. After a failure the
+ * one before stays. */
+NODISCARD
+int http_server_set_tls(struct http_server *s, const struct tls_server_files *files,
+                        struct err *err);
 
 uint16_t http_server_port(const struct http_server *s);
 struct http_stats http_server_stats(const struct http_server *s);

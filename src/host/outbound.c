@@ -1,6 +1,7 @@
 #include "host/outbound.h"
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "host/curl_endpoint.h"
 #include "host/outbound_internal.h"
 
@@ -293,6 +294,11 @@ void outbound_call_prepare(struct outbound_call *call)
     if (config->ca_file.n > 0) {
         (void)curl_easy_setopt(call->easy, CURLOPT_CAINFO, config->ca_file.p);
     }
+    if (call->outbound->pins[0] != '\0') {
+        (void)curl_easy_setopt(call->easy, CURLOPT_PINNEDPUBLICKEY, call->outbound->pins);
+        (void)curl_easy_setopt(call->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        (void)curl_easy_setopt(call->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
 }
 
 /* libcurl reads the list and never owns it, so its links may live in the arena. */
@@ -473,6 +479,21 @@ void host_outbound_free(struct outbound *outbound)
     if (!w->pumping) {
         outbound_end(w);
     }
+}
+
+void host_outbound_pin(struct outbound *outbound, const unsigned char one[OUTBOUND_PIN_BYTES],
+                       const unsigned char other[OUTBOUND_PIN_BYTES])
+{
+    struct host_outbound *w = outbound_of(outbound);
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str first =
+        base64_encode(&tmp, (struct str){ .p = (const char *)one, .n = OUTBOUND_PIN_BYTES });
+    struct str second =
+        base64_encode(&tmp, (struct str){ .p = (const char *)other, .n = OUTBOUND_PIN_BYTES });
+    int n = snprintf(w->pins, sizeof(w->pins), "sha256//" STR_FMT ";sha256//" STR_FMT,
+                     STR_ARG(first), STR_ARG(second));
+    ASSERT(n > 0 && (size_t)n < sizeof(w->pins));
 }
 
 uint32_t host_outbound_queued(const struct outbound *outbound)

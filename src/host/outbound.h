@@ -27,10 +27,17 @@ struct host_outbound_config {
     usec_t connect_max; /* name, TCP and TLS together */
 };
 
+#define OUTBOUND_PIN_BYTES 32u /* SHA-256 of a public key */
+
 /* The configuration's texts are copied. */
 struct outbound *host_outbound_new(struct loop *loop, const struct host_outbound_config *config);
 /* What is in flight is dropped without a callback. Also from inside one. Accepts NULL. */
 void host_outbound_free(struct outbound *outbound);
+
+/* From now on a server of HTTPS is known by its public key alone, which is one of these two: for
+ * peers that share a certificate in which their addresses are not. */
+void host_outbound_pin(struct outbound *outbound, const unsigned char one[OUTBOUND_PIN_BYTES],
+                       const unsigned char other[OUTBOUND_PIN_BYTES]);
 
 uint32_t host_outbound_queued(const struct outbound *outbound);
 uint32_t

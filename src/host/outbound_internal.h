@@ -24,6 +24,7 @@ struct host_outbound {
     uint32_t queued;
     uint32_t in_flight;
     struct loop_timer pump;
+    char pins[128]; /* public keys as libcurl takes them; empty = certificates are verified */
     bool pumping;
     bool freed; /* freed from inside a callback: on_pump frees the memory */
 };

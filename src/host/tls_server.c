@@ -4,6 +4,9 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include "format/digest.h"
 
 int tls_server_fail(struct err *err, const char *what)
 {
@@ -107,6 +110,7 @@ int tls_server_new(const struct tls_server_files *files, struct ssl_ctx_st **ret
     }
     (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION); /* fails for unknown versions only */
     (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
+    (void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS); /* 34 KiB less for one that is silent */
     static const unsigned char session[] = "drydock";
     (void)SSL_CTX_set_session_id_context(ctx, session, sizeof(session) - 1);
     int r = tls_use_cert(ctx, files->cert, err);
@@ -122,6 +126,24 @@ int tls_server_new(const struct tls_server_files *files, struct ssl_ctx_st **ret
     }
     *ret = ctx;
     return 0;
+}
+
+int tls_server_read_leaf(struct str pem, struct tls_server_leaf *ret, struct err *err)
+{
+    CLEANUP(tls_bio_done)
+    BIO *bio = tls_reader(pem);
+    X509 *leaf = PEM_read_bio_X509(bio, NULL, tls_no_passphrase, NULL);
+    unsigned char *key = NULL;
+    struct tm end = { 0 };
+    int n = leaf != NULL ? i2d_X509_PUBKEY(X509_get_X509_PUBKEY(leaf), &key) : -1;
+    bool good = n > 0 && ASN1_TIME_to_tm(X509_get0_notAfter(leaf), &end) == 1;
+    if (good) {
+        sha256((struct str){ .p = (const char *)key, .n = (size_t)n }, ret->key_sha256);
+        ret->not_after = SECONDS(timegm(&end));
+    }
+    OPENSSL_free(key);
+    X509_free(leaf);
+    return good ? 0 : tls_server_fail(err, "certificate");
 }
 
 void tls_server_free(struct ssl_ctx_st *ctx)

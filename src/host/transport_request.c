@@ -226,6 +226,9 @@ static struct curl_slist *slot_headers(struct slot *s, const struct transport_re
     header_add(s, &end, STR("Expect:")); /* the round trip it costs buys nothing here */
     /* For our own server behind the API server's proxy (web/allowed_hosts.h). */
     header_add(s, &end, STR("Sec-Drydock-Client: 1"));
+    if (access->header.n > 0) {
+        header_add(s, &end, access->header);
+    }
     if (t->endpoint.host_header.n > 0) {
         header_add(s, &end, t->endpoint.host_header);
     }

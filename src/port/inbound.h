@@ -19,6 +19,8 @@ struct inbound_request {
     struct str query; /* without '?' */
     struct str body;
     struct str peer; /* common name of the client's verified certificate; empty = none */
+    const struct str *peer_groups; /* the certificate's organisations */
+    uint32_t peer_group_n;
     /* Case-insensitive; STR_NONE when absent. */
     struct str (*header)(const struct inbound_exchange *x, const char *name);
 };

@@ -9,6 +9,7 @@
 #include "format/json.h"
 #include "kube/client.h"
 #include "web/http_reply.h"
+#include "web/request_auth.h"
 
 #define LEADER_PROXY_NO_LEADER "no maintenance-controller is leading"
 
@@ -29,7 +30,8 @@ struct leader_proxy_call {
     struct leader_proxy *proxy;
     struct inbound_exchange *x; /* borrowed: until it is answered or closed */
     struct arena memory;
-    struct str target; /* path and query */
+    struct str target;        /* path and query */
+    struct str authorization; /* empty = nobody asks for it */
     enum query_format format;
     struct str holder;
     struct str name; /* the leader's pod, or host */
@@ -51,7 +53,7 @@ static void call_free(void *ctx)
         outbound_cancel(call->proxy->config.outbound, call->outbound_call);
     }
     loop_timer_done(&call->timer);
-    arena_done(&call->memory);
+    arena_wipe(&call->memory);
     alloc_free(call);
 }
 
@@ -102,17 +104,20 @@ static void call_send(struct leader_proxy_call *call, struct str address)
 {
     struct leader_proxy *r = call->proxy;
     bool six = str_find_char(address, ':') != SIZE_MAX;
-    struct str url =
-        arena_printf(&call->memory, "http://%s" STR_FMT "%s:%u" STR_FMT, six ? "[" : "",
-                     STR_ARG(address), six ? "]" : "", r->config.port, STR_ARG(call->target));
-    static const struct outbound_header header = { STR_INIT(LEADER_PROXY_HEADER), STR_INIT("1") };
+    struct str url = arena_printf(
+        &call->memory, "%s://%s" STR_FMT "%s:%u" STR_FMT, r->config.tls ? "https" : "http",
+        six ? "[" : "", STR_ARG(address), six ? "]" : "", r->config.port, STR_ARG(call->target));
+    const struct outbound_header headers[] = {
+        { STR_INIT(LEADER_PROXY_HEADER), STR_INIT("1") },
+        { STR_INIT("Authorization"), call->authorization },
+    };
     call->outbound_call =
         outbound_http(r->config.outbound,
                       &(struct outbound_request){
                           .method = STR("GET"),
                           .url = url,
-                          .headers = &header,
-                          .header_n = 1,
+                          .headers = headers,
+                          .header_n = call->authorization.n > 0 ? 2 : 1,
                           .timeout = MAX(call->until - loop_now(r->loop), MSECONDS(1)),
                           .reply_max = LEADER_PROXY_REPLY_MAX,
                       },
@@ -242,6 +247,18 @@ static void call_on_lease(void *ctx, const struct api_reply *reply)
     call_get(call, buf_str(&path), call_on_pod);
 }
 
+/* What says who asks, as the leader is told; empty = nothing does. */
+static struct str leader_proxy_token(const struct inbound_exchange *x,
+                                     const struct inbound_request *req, struct arena *out)
+{
+    struct str authorization = req->header(x, "Authorization");
+    struct str token = req->header(x, REQUEST_AUTH_TOKEN_HEADER);
+    if (authorization.n == 0 && token.n > 0) {
+        return arena_concat(out, STR("Bearer "), token);
+    }
+    return authorization;
+}
+
 void leader_proxy_start(struct leader_proxy *r, struct inbound_exchange *x,
                         const struct inbound_request *req, enum query_format format)
 {
@@ -254,8 +271,18 @@ void leader_proxy_start(struct leader_proxy *r, struct inbound_exchange *x,
         http_reply_error(x, 503, STR("too many requests wait for the leader"));
         return;
     }
+    CLEANUP(arena_wipe)
+    struct arena tmp = { 0 };
+    struct str authorization = r->config.auth ? leader_proxy_token(x, req, &tmp) : STR_NONE;
+    if (r->config.auth && authorization.n == 0) {
+        http_reply_error(x, 503,
+                         STR("this replica does not lead, and only a token can be passed on to the "
+                             "leader, not a certificate"));
+        return;
+    }
     struct leader_proxy_call *call = ALLOC_NEW(struct leader_proxy_call);
     call->proxy = r;
+    call->authorization = arena_str(&call->memory, authorization);
     call->x = x;
     call->format = format;
     call->until = loop_now(r->loop) + LEADER_PROXY_TIMEOUT;

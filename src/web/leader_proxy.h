@@ -5,7 +5,9 @@
  * name. A pod in the host's network has the host name of its node; then the node's address is used.
  * The port is the one that this replica serves on, unless another is configured: replicas have the
  * same flags. A request is given up after a second. Errors are {"error":"…"} with status 502 or
- * 503. A request that another replica has passed on is never passed on again.
+ * 503. Whoever may read here need not be allowed to read there, so the leader sees the token of the
+ * request and decides itself. A request that another replica has passed on is never passed on
+ * again.
  */
 #pragma once
 
@@ -28,6 +30,8 @@ struct leader_proxy_config {
     struct str lease_namespace;
     struct str lease_name;
     uint32_t port; /* where the leader serves */
+    bool tls;      /* it speaks TLS; `outbound` knows how to recognise it */
+    bool auth;     /* it wants to know who asks: the request's token goes along */
 };
 
 struct leader_proxy;

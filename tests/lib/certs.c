@@ -42,6 +42,12 @@ struct cert cert_make(struct arena *out, const struct cert_spec *spec, const str
     X509_NAME *name = X509_get_subject_name(c.x509);
     (void)X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)spec->name,
                                      -1, -1, 0);
+    for (size_t i = 0; i < ARRAY_LEN(spec->organisations); i++) {
+        if (spec->organisations[i] != NULL) {
+            (void)X509_NAME_add_entry_by_txt(
+                name, "O", MBSTRING_ASC, (const unsigned char *)spec->organisations[i], -1, -1, 0);
+        }
+    }
     X509 *signer = issuer != NULL ? issuer->x509 : c.x509;
     (void)X509_set_issuer_name(c.x509, X509_get_subject_name(signer));
     if (spec->authority) {

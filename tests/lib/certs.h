@@ -15,8 +15,9 @@ struct cert {
 };
 
 struct cert_spec {
-    const char *name; /* common name */
-    const char *san;  /* OpenSSL's form: "DNS:a,IP:127.0.0.1"; NULL = none */
+    const char *name;             /* common name */
+    const char *organisations[2]; /* NULL = none */
+    const char *san;              /* OpenSSL's form: "DNS:a,IP:127.0.0.1"; NULL = none */
     bool authority;
     bool expired;
 };

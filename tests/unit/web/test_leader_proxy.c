@@ -6,11 +6,14 @@
 #include "sandbox/sim/virtual_loop.h"
 #include "sandbox/sim/outbound.h"
 #include "tests/check.h"
+#include "web/request_auth.h"
 
 /* An exchange that remembers what was said. */
 struct fake_exchange {
     struct inbound_exchange door;
     struct str relayed; /* the header's value */
+    struct str authorization;
+    struct str token; /* of our own client's header */
     enum query_format format;
     bool text; /* what is expected */
     int status;
@@ -37,9 +40,17 @@ static const struct inbound_ops fake_exchange_ops = { .set_header = fake_exchang
 
 static struct str fake_exchange_get(const struct inbound_exchange *x, const char *name)
 {
+    const struct fake_exchange *f =
+        CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake_exchange, door);
+    struct str wanted = str_from(name);
+    if (str_eq(wanted, STR("Authorization"))) {
+        return f->authorization;
+    }
+    if (str_eq(wanted, STR(REQUEST_AUTH_TOKEN_HEADER))) {
+        return f->token;
+    }
     CHECK_STR(name, LEADER_PROXY_HEADER);
-    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake_exchange, door)
-        ->relayed;
+    return f->relayed;
 }
 
 struct leader_proxy_fixture {
@@ -60,7 +71,7 @@ static void leader_proxy_fixture_answer(void *ctx, const struct inbox_message *m
     *answer = s->answer;
 }
 
-static void leader_proxy_fixture_init(struct leader_proxy_fixture *s)
+static void leader_proxy_fixture_start(struct leader_proxy_fixture *s, bool auth)
 {
     *s = (struct leader_proxy_fixture){ .time = virtual_loop_new(1, SECONDS(1700000000)) };
     s->loop = virtual_loop_view_new(s->time, 0);
@@ -76,7 +87,14 @@ static void leader_proxy_fixture_init(struct leader_proxy_fixture *s)
                                                 .outbound = s->outbound,
                                                 .lease_namespace = STR("kube-system"),
                                                 .lease_name = STR("the.lease"),
-                                                .port = 9090 });
+                                                .port = 9090,
+                                                .tls = auth,
+                                                .auth = auth });
+}
+
+static void leader_proxy_fixture_init(struct leader_proxy_fixture *s)
+{
+    leader_proxy_fixture_start(s, /* auth= */ false);
 }
 
 static void leader_proxy_fixture_done(struct leader_proxy_fixture *s)
@@ -306,5 +324,34 @@ TEST(leader_proxy_takes_a_limited_number_at_a_time)
     for (uint32_t i = 0; i <= LEADER_PROXY_CALLS_MAX; i++) {
         CHECK_EQ(many[i].status, 503);
         buf_done(&many[i].body);
+    }
+}
+
+/* The leader sees the token of who asks, and nobody's rights are borrowed. */
+TEST(leader_proxy_passes_the_token_on_by_tls_and_nothing_without_one)
+{
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_start(&s, /* auth= */ true);
+    set_leader(&s, "ctl-0_1a2b");
+    add_pod(&s, "10.1.2.3");
+    struct fake_exchange cases[] = {
+        { .authorization = STR("Bearer abc") },
+        { .token = STR("abc") },
+        { .status = 0 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        send_request(&s, &cases[i]);
+        run_for(&s, SECONDS(2));
+        CHECK_EQ(cases[i].status, i < 2 ? 200 : 503);
+        buf_done(&cases[i].body);
+    }
+    check_case(-1);
+    CHECK_EQ(s.inbox.arrived, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct inbox_message *m = inbox_at(&s.inbox, i);
+        CHECK_STR(inbox_header(m, "Authorization"), "Bearer abc");
+        CHECK_STR(m->request.url, "https://10.1.2.3:9090/api/v1/explain?node=n1");
     }
 }
