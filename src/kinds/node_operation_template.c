@@ -14,10 +14,11 @@ const char *parameter_type_name(enum parameter_type type)
 }
 
 /* As the schema has it: letters and digits, the first a small letter, and no name with a meaning of
- * its own. */
+ * its own: DD_SCRIPT and its kin are set for every run. */
 static bool name_is_good(struct str name)
 {
-    static const char *const taken[] = { "version", "versionTag", "machine", "facts" };
+    static const char *const taken[] = { "version",   "versionTag",  "machine",  "facts", "attempt",
+                                         "operation", "maintenance", "revision", "script" };
     if (name.n == 0 || name.n > TEMPLATE_PARAMETER_NAME_MAX || name.p[0] < 'a' || name.p[0] > 'z') {
         return false;
     }
@@ -71,7 +72,7 @@ static void parameter_read(const struct spec_node *at, struct template_parameter
     if (!name_is_good(p->name)) {
         spec_wrong(&name, "Invalid",
                    "letters and digits, the first a small letter, and none of version, "
-                   "versionTag, machine, facts");
+                   "versionTag, machine, facts, attempt, operation, maintenance, revision, script");
     }
     if (!spec_has(at, "type")) {
         spec_wrong(at, "Invalid", "a type");

@@ -413,8 +413,8 @@ static int value_expand(struct expander *e, const struct jval *v, const struct e
     }
 }
 
-int template_expand(const struct template_expand_input *in, struct arena *out, struct str *ret,
-                    struct err *err)
+static int json_expand(const struct template_expand_input *in, struct str json, struct arena *out,
+                       struct str *ret, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -427,7 +427,7 @@ int template_expand(const struct template_expand_input *in, struct arena *out, s
                           .payload = t != NULL ? t->payload : in->payload,
                           .err = err };
     const struct jval *payload = NULL;
-    int r = json_parse(t != NULL ? t->payload_json : in->payload_json, 0, &tmp, &payload, err);
+    int r = json_parse(json, 0, &tmp, &payload, err);
     if (r == 0) {
         r = values_read(&e);
     }
@@ -441,5 +441,118 @@ int template_expand(const struct template_expand_input *in, struct arena *out, s
         return r;
     }
     *ret = arena_str(out, buf_str(&text));
+    return 0;
+}
+
+int template_expand(const struct template_expand_input *in, struct arena *out, struct str *ret,
+                    struct err *err)
+{
+    return json_expand(in, in->template != NULL ? in->template->payload_json : in->payload_json,
+                       out, ret, err);
+}
+
+int template_expand_defaults(const struct template_expand_input *in, struct arena *out,
+                             struct str *ret, struct err *err)
+{
+    ASSERT(in->template != NULL);
+    struct template_expand_input plain = *in;
+    plain.machine = NULL; /* all machines have the same */
+    return json_expand(&plain, in->template->defaults_json, out, ret, err);
+}
+
+/* ── Variables ───────────────────────────────────────────────────────────────────────────────── */
+
+/* "DD_MIN_FREE" for minFree. Each capital is a word of its own: so no two names are one variable.
+ */
+static struct str variable_name(struct str name, struct arena *out)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    buf_add(&text, STR("DD_"));
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (c >= 'A' && c <= 'Z') {
+            buf_add_char(&text, '_');
+        }
+        buf_add_char(&text, c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c);
+    }
+    return arena_str(out, buf_str(&text));
+}
+
+/* A value, or one of several that stand in a line each. */
+static int variable_add(const struct template_parameter *p, const struct jval *v, bool line,
+                        struct buf *out, struct err *err)
+{
+    struct str text = jval_str(v);
+    if (line && str_find_char(text, '\n') != SIZE_MAX) {
+        return value_wrong(err, p, "values without line breaks");
+    }
+    if (str_find_char(text, '\0') != SIZE_MAX) {
+        return value_wrong(err, p, "a text without NUL");
+    }
+    if (jval_kind(v) == JSTR) {
+        buf_add(out, text);
+    } else {
+        struct json_writer w = json_writer_on(out);
+        jw_val(&w, v);
+    }
+    return 0;
+}
+
+static int variable_print(const struct template_parameter *p, const struct jval *v, struct buf *out,
+                          struct err *err)
+{
+    bool map = jval_kind(v) == JOBJ;
+    bool first = true;
+    if (!map && jval_kind(v) != JARR) {
+        return variable_add(p, v, /* line= */ false, out, err);
+    }
+    JVAL_EACH (v, item) {
+        struct str key = map ? jval_key(item) : STR_NONE;
+        if (str_find_char(key, '\n') != SIZE_MAX || str_find_char(key, '\0') != SIZE_MAX) {
+            return value_wrong(err, p, "names without line breaks");
+        }
+        buf_add(out, first ? STR_NONE : STR("\n"));
+        buf_printf(out, STR_FMT "%s", STR_ARG(key), map ? "=" : "");
+        int r = variable_add(p, item, /* line= */ true, out, err);
+        if (r < 0) {
+            return r;
+        }
+        first = false;
+    }
+    return 0;
+}
+
+int template_variables(const struct template_expand_input *in, struct arena *out,
+                       const struct run_job_parameter **ret, uint32_t *ret_n, struct err *err)
+{
+    ASSERT(in->template != NULL);
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct node_operation_template *t = in->template;
+    struct expander e = { .in = in, .tmp = &tmp, .err = err };
+    struct run_job_parameter *items = ARENA_ARRAY(out, struct run_job_parameter, t->parameter_n);
+    size_t bytes = 0;
+    uint32_t n = 0;
+    int r = values_read(&e);
+    for (uint32_t i = 0; r == 0 && i < t->parameter_n; i++) {
+        CLEANUP(buf_done)
+        struct buf text = { .max = EXPAND_OUTPUT_MAX };
+        if (t->parameters[i].secret) {
+            continue;
+        }
+        r = variable_print(&t->parameters[i], e.values[i], &text, err);
+        bytes += text.n;
+        if (r == 0 && (text.full || bytes > EXPAND_OUTPUT_MAX)) {
+            r = err_set(err, ERR_LIMIT, "want at most %zu bytes of parameters", EXPAND_OUTPUT_MAX);
+        }
+        items[n++] = (struct run_job_parameter){ .name = variable_name(t->parameters[i].name, out),
+                                                 .value = arena_str(out, buf_str(&text)) };
+    }
+    if (r < 0) {
+        return r;
+    }
+    *ret = items;
+    *ret_n = n;
     return 0;
 }

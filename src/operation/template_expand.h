@@ -14,6 +14,7 @@
 #pragma once
 
 #include "kinds/node_operation_template.h"
+#include "operation/run_job.h"
 #include "operation/series.h"
 
 #define EXPAND_PARAMETER_MAX ((size_t)64 * 1024) /* of a value, as JSON */
@@ -40,3 +41,16 @@ struct template_expand_input {
 NODISCARD
 int template_expand(const struct template_expand_input *in, struct arena *out, struct str *ret,
                     struct err *err);
+
+/* The same for what the template says where an operation does not: timeout, disruptive, reboot,
+ * preflight and drain. Words of a machine have no place there. */
+NODISCARD
+int template_expand_defaults(const struct template_expand_input *in, struct arena *out,
+                             struct str *ret, struct err *err);
+
+/* The parameters as variables of scripts, in the order of the template: DD_MIN_FREE for minFree. A
+ * list has a line for each element, a map a line "name=value" for each member. Secrets are left
+ * out: a script gets them by the payload's own `env`. */
+NODISCARD
+int template_variables(const struct template_expand_input *in, struct arena *out,
+                       const struct run_job_parameter **ret, uint32_t *ret_n, struct err *err);

@@ -40,6 +40,8 @@ FUZZ_TARGET(text)
     for (int i = 0; i < 2; i++) {
         struct str result = STR_NONE;
         struct str revision = STR_NONE;
+        const struct run_job_parameter *variables;
+        uint32_t variable_n;
         const struct template_expand_input in = { .template = &t,
                                                   .parameters_json = buf_str(&given),
                                                   .version = STR("1"),
@@ -48,6 +50,9 @@ FUZZ_TARGET(text)
             continue;
         }
         ASSERT(result.n <= EXPAND_OUTPUT_MAX);
+        if (template_variables(&in, &a, &variables, &variable_n, &err) == 0) {
+            ASSERT(variable_n <= t.parameter_n);
+        }
         int r = json_parse(result, JSON_GO, &a, &again, &err);
         ASSERT(r == 0);
         r = revision_of(&(struct revision_input){ .operation = &operation, .payload_json = result },

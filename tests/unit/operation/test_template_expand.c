@@ -229,3 +229,55 @@ TEST(template_expand_refuses_what_is_too_deep)
     buf_done(&deep);
     arena_done(&a);
 }
+
+/* "NAME=value" of each variable, in brackets; or the error. */
+static struct str variables(struct arena *a, const char *parameters)
+{
+    const struct jval *object = NULL;
+    struct node_operation_template t;
+    struct err err = { 0 };
+    struct buf out = { 0 };
+    const struct run_job_parameter *items = NULL;
+    uint32_t n = 0;
+    CHECK_EQ(json_parse(STR("{\"metadata\":{\"name\":\"t\"},\"spec\":{\"parameters\":" PARAMETERS
+                            ",\"job\":{\"script\":\"x\"}}}"),
+                        0, a, &object, &err),
+             0);
+    node_operation_template_read(object, a, &t);
+    int r = template_variables(
+        &(struct template_expand_input){ .template = &t, .parameters_json = str_from(parameters) },
+        a, &items, &n, &err);
+    for (uint32_t i = 0; i < n; i++) {
+        buf_printf(&out, "[" STR_FMT "=" STR_FMT "]", STR_ARG(items[i].name),
+                   STR_ARG(items[i].value));
+    }
+    struct str result = r < 0 ? arena_printf(a, "%s", err.msg) : arena_str(a, buf_str(&out));
+    buf_done(&out);
+    return result;
+}
+
+TEST(template_variables_have_a_line_for_each_element)
+{
+    struct arena a = { 0 };
+    CHECK_STR(variables(&a, "{}"),
+              "[DD_PACKAGES=][DD_COUNT=1][DD_PURGE=false][DD_MODE=a][DD_TEXT=t]"
+              "[DD_ENV=]");
+    CHECK_STR(variables(&a, "{\"packages\":[\"a\",\"b\"],\"purge\":true,\"text\":\"x\\ny $(z)\","
+                            "\"env\":{\"A\":\"b=c\",\"n\":7,\"deep\":{\"x\":[1]}}}"),
+              "[DD_PACKAGES=a\nb][DD_COUNT=1][DD_PURGE=true][DD_MODE=a][DD_TEXT=x\ny $(z)]"
+              "[DD_ENV=A=b=c\nn=7\ndeep={\"x\":[1]}]");
+    arena_done(&a);
+}
+
+TEST(template_variables_refuse_what_would_be_read_as_something_else)
+{
+    struct arena a = { 0 };
+    CHECK_STR(variables(&a, "{\"env\":{\"a\":\"x\\ny=z\"}}"),
+              "parameter 'env': want values without line breaks");
+    CHECK_STR(variables(&a, "{\"env\":{\"a\\nb\":\"x\"}}"),
+              "parameter 'env': want names without line breaks");
+    CHECK_STR(variables(&a, "{\"text\":\"a\\u0000b\"}"),
+              "parameter 'text': want a text without NUL");
+    CHECK_STR(variables(&a, "{\"count\":0}"), "parameter 'count': found 0, want at least 1");
+    arena_done(&a);
+}
