@@ -21,4 +21,5 @@ extern const struct command command_run;
 extern const struct command command_run_on_host;
 extern const struct command command_sandbox;
 extern const struct command command_status;
+extern const struct command command_templates;
 extern const struct command command_withdraw;

@@ -21,6 +21,7 @@ static const struct command *const commands[] = {
     &command_check,
     &command_crds,
     &command_rbac,
+    &command_templates,
     &command_reference,
     &command_sandbox,
     &command_demo,

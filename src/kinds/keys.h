@@ -178,6 +178,8 @@
 #define KEY_JOB_MACHINE_HASH STR(KEYS_OWN "machine")    /* label: a name may not fit */
 #define KEY_JOB_MACHINE STR(KEYS_OWN "machine-name")    /* annotation */
 #define KEY_JOB_HASH STR(KEYS_OWN "job-hash")           /* annotation: of the Job's spec */
+/* On NodeOperationTemplates that come with the program: an operation that uses it, as YAML. */
+#define KEY_TEMPLATE_EXAMPLE STR(KEYS_OWN "example")
 
 /* ── NodeMaintenance ─────────────────────────────────────────────────────────────────────────── */
 

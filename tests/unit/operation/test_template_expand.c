@@ -1,5 +1,7 @@
 #include "operation/template_expand.h"
 
+#include "kinds/builtin_template.h"
+#include "kinds/crd.h"
 #include "tests/check.h"
 
 #define PARAMETERS                                                                                 \
@@ -280,4 +282,95 @@ TEST(template_variables_refuse_what_would_be_read_as_something_else)
               "parameter 'text': want a text without NUL");
     CHECK_STR(variables(&a, "{\"count\":0}"), "parameter 'count': found 0, want at least 1");
     arena_done(&a);
+}
+
+/* ── The templates that come with the program ────────────────────────────────────────────────── */
+
+/* Expands payload, defaults and variables with one parameter given, or none; the error, if any. */
+static struct str expand_builtin(struct arena *a, const struct node_operation_template *t,
+                                 struct str name, struct str value)
+{
+    struct err err = { 0 };
+    struct str payload;
+    struct str defaults;
+    const struct run_job_parameter *items;
+    uint32_t n = 0;
+    const struct jval *root = NULL;
+    const struct template_expand_input in = {
+        .template = t,
+        .parameters_json = name.n > 0 ? arena_printf(a, "{\"" STR_FMT "\":" STR_FMT "}",
+                                                     STR_ARG(name), STR_ARG(value))
+                                      : STR("{}"),
+    };
+    if (template_expand(&in, a, &payload, &err) < 0 ||
+        template_expand_defaults(&in, a, &defaults, &err) < 0 ||
+        template_variables(&in, a, &items, &n, &err) < 0) {
+        return arena_printf(a, "%s", err.msg);
+    }
+    CHECK_EQ(n, t->parameter_n);
+    CHECK_EQ(json_parse(defaults, 0, a, &root, &err), 0);
+    struct spec_reader reader = { .out = a };
+    struct spec_node at = { .reader = &reader, .key = "defaults", .value = root };
+    struct operation_reboot reboot;
+    struct operation_preflight preflight;
+    operation_reboot_read(&at, "reboot", &reboot);
+    operation_preflight_read(&at, "preflight", &preflight);
+    CHECK(spec_duration(&at, "timeout", 0) > 0);
+    return spec_problem_text(&reader.problem, a);
+}
+
+static void check_parameter(struct arena *a, const struct node_operation_template *t,
+                            const struct template_parameter *p)
+{
+    static const char *const wrong[] = {
+        [PARAMETER_STRING] = "7", [PARAMETER_INT] = "\"7\"", [PARAMETER_BOOL] = "\"yes\"",
+        [PARAMETER_LIST] = "{}",  [PARAMETER_MAP] = "[]",    [PARAMETER_ENUM] = "\"none-of-them\"",
+    };
+    struct str named = arena_printf(a, "parameter '" STR_FMT "': ", STR_ARG(p->name));
+    CHECK(p->default_json.n > 0);
+    CHECK_STR(expand_builtin(a, t, p->name, p->default_json), "");
+    CHECK(str_starts(expand_builtin(a, t, p->name, str_from(wrong[p->type])), named));
+    CHECK(str_starts(expand_builtin(a, t, p->name, STR("null")), named));
+    for (uint32_t i = 0; i < p->allowed.n; i++) {
+        struct str value = arena_printf(a, "\"" STR_FMT "\"", STR_ARG(p->allowed.items[i]));
+        CHECK_STR(expand_builtin(a, t, p->name, value), "");
+    }
+    if (p->type == PARAMETER_INT) {
+        CHECK(p->has_min && p->has_max);
+        CHECK_STR(expand_builtin(a, t, p->name, arena_printf(a, "%lld", (long long)p->max)), "");
+        CHECK(str_starts(
+            expand_builtin(a, t, p->name, arena_printf(a, "%lld", (long long)p->max + 1)), named));
+    }
+    if (p->type == PARAMETER_BOOL) {
+        CHECK_STR(expand_builtin(a, t, p->name, STR("true")), "");
+        CHECK_STR(expand_builtin(a, t, p->name, STR("false")), "");
+    }
+    if (p->type == PARAMETER_LIST || p->pattern != NULL) { /* what a shell could take apart */
+        struct str value = p->type == PARAMETER_LIST ? STR("[\"a b\"]") : STR("\"a b\"");
+        CHECK(str_starts(expand_builtin(a, t, p->name, value), named));
+    }
+}
+
+TEST(template_expand_takes_every_parameter_of_the_templates_that_ship)
+{
+    CHECK(builtin_templates_count >= 10);
+    for (size_t i = 0; i < builtin_templates_count; i++) {
+        struct arena a = { 0 };
+        struct node_operation_template t;
+        const struct jval *object = crd_object(&builtin_templates[i], &a);
+        check_case((int64_t)i);
+        node_operation_template_read(object, &a, &t);
+        CHECK_STR(spec_problem_text(&t.problem, &a), "");
+        CHECK_STR(arena_printf(&a, STR_FMT ".yaml", STR_ARG(t.meta.name)),
+                  arena_printf(&a, "drydock-%s", builtin_templates[i].name));
+        CHECK_STR(
+            jval_str(jval_get(jval_at(object, "metadata.labels"), STR("drydock.dev/builtin"))),
+            "true");
+        CHECK_STR(expand_builtin(&a, &t, STR_NONE, STR_NONE), "");
+        for (uint32_t k = 0; k < t.parameter_n; k++) {
+            check_parameter(&a, &t, &t.parameters[k]);
+        }
+        arena_done(&a);
+    }
+    check_case(-1);
 }
