@@ -10,6 +10,7 @@ extern const struct command command_bridge;
 extern const struct command command_check;
 extern const struct command command_complete;
 extern const struct command command_controller;
+extern const struct command command_convert;
 extern const struct command command_crds;
 extern const struct command command_demo;
 extern const struct command command_explain;

@@ -22,6 +22,7 @@ static const struct command *const commands[] = {
     &command_crds,
     &command_rbac,
     &command_templates,
+    &command_convert,
     &command_reference,
     &command_sandbox,
     &command_demo,

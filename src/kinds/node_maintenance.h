@@ -227,5 +227,8 @@ void node_maintenance_read(const struct jval *object, const struct window_source
 /* For kube/store; its context is a struct window_sources. */
 extern const struct store_kind node_maintenance_kind;
 
+/* Whose the label is that disruption.nodeLabels may not set; NULL: it may. */
+const char *node_maintenance_taken_label(struct str key);
+
 /* Whether a visit of this object alone would drain: its author said so, or it may reboot. */
 bool node_maintenance_drains(const struct node_maintenance *m);

@@ -143,17 +143,26 @@ static void drain_read(const struct spec_node *at, struct maintenance_drain *d)
     }
 }
 
-static struct str labels_read(const struct spec_node *at, const char *key)
+const char *node_maintenance_taken_label(struct str key)
 {
     static const char *const taken[] = { KEYS_OWN, "repairman.k8s.io/", "cloud.sap/",
                                          "node-role.kubernetes.io/",
                                          "node-restriction.kubernetes.io/" };
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
+        if (str_starts(key, str_from(taken[i]))) {
+            return taken[i];
+        }
+    }
+    return NULL;
+}
+
+static struct str labels_read(const struct spec_node *at, const char *key)
+{
     struct spec_node m = spec_member(at, key);
     JVAL_EACH (jval_kind(m.value) == JOBJ ? m.value : NULL, label) {
-        for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
-            if (str_starts(jval_key(label), str_from(taken[i]))) {
-                spec_wrong(&m, "Invalid", "no key of %s", taken[i]);
-            }
+        const char *taken = node_maintenance_taken_label(jval_key(label));
+        if (taken != NULL) {
+            spec_wrong(&m, "Invalid", "no key of %s", taken);
         }
     }
     struct str json = spec_json(at, key);

@@ -14,11 +14,13 @@
 #include "host/file.h"
 #include "host/http_server.h"
 #include "host/smtp.h"
+#include "operation/convert.h"
 #include "format/ucfg.h"
 
 static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("cel"), .bytes = CEL_TEXT_MAX },
     { .target = STR_INIT("config"), .bytes = UCFG_BYTES_MAX },
+    { .target = STR_INIT("convert"), .bytes = CONVERT_BYTES_MAX },
     { .target = STR_INIT("cron"), .bytes = CRON_TEXT_MAX },
     { .target = STR_INIT("data"), .bytes = ANNOTATIONS_BYTES_MAX },
     { .target = STR_INIT("duration"),
