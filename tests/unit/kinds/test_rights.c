@@ -71,8 +71,8 @@ TEST(rights_of_one_resource_become_one_rule)
     CHECK_STR(pods->verbs[0], "list");
     CHECK_STR(pods->verbs[1], "watch");
     CHECK_STR(pods->verbs[2], "delete");
-    const struct right_rule *limits = rule_of(rules, n, STR("maintenancelimits"));
-    CHECK(limits != NULL && limits == rule_of(rules, n, STR("maintenanceselectors")));
+    const struct right_rule *workloads = rule_of(rules, n, STR("deployments"));
+    CHECK(workloads != NULL && workloads == rule_of(rules, n, STR("statefulsets")));
 }
 
 TEST(rights_that_are_not_used_are_left_out)
