@@ -151,7 +151,8 @@ static enum rollout_progress member_progress(const struct campaign *c,
         failed = failed || s == DUE_EXHAUSTED;
         succeeded = succeeded || s == DUE_SUCCEEDED;
     }
-    if (m->place || m->visited) {
+    /* A machine that a failure left cordoned has its place, too, and waits. */
+    if (m->visited || (m->place && now)) {
         return ROLLOUT_ACTIVE;
     }
     return failed      ? ROLLOUT_FAILED

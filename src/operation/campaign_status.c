@@ -137,7 +137,7 @@ static void campaign_summarize(const struct campaign *c, struct summary *s)
         s->phase = "Complete";
         s->reason = STR("Complete");
         s->message = STR("every machine has done it");
-    } else if (c->place_n > 0) {
+    } else if (c->counts.in_visit > 0) {
         s->phase = "Running";
         s->reason = s->reason.n > 0 ? s->reason : STR("Visit");
     } else if (c->member_n == 0) {
@@ -200,7 +200,7 @@ static void print_conditions(const struct campaign *c, const struct summary *s,
     print_condition(&x, "Accepted", valid, valid ? STR("Valid") : c->problem_reason, c->problem);
     print_condition(&x, "WindowOpen", valid && c->open, c->open ? STR("Open") : STR("Closed"),
                     STR_NONE);
-    print_condition(&x, "Progressing", c->place_n > 0, s->reason, s->message);
+    print_condition(&x, "Progressing", c->counts.in_visit > 0, s->reason, s->message);
     print_condition(&x, "Paused", c->paused || c->m->suspend || c->m->held,
                     c->m->suspend ? STR("UserSuspended")
                     : c->m->held  ? STR("Hold")

@@ -383,7 +383,10 @@ static void spec_print(const struct run_job_spec *spec, const struct run_job_reb
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
     add_labels(spec, /* pod= */ true, &w);
-    add_field(spec->payload, "podAnnotations", &w);
+    if (jval_get(spec->payload, STR("podAnnotations")) != NULL) {
+        jw_key(&w, STR("annotations"));
+        jw_val(&w, jval_get(spec->payload, STR("podAnnotations")));
+    }
     jw_obj_end(&w);
     jw_key(&w, STR("spec"));
     add_pod(spec, reboot, &w);

@@ -11,7 +11,8 @@
  *   sandbox.drydock.dev/reboot  on a node: it reboots; the annotation goes when it is back
  *   sandbox.drydock.dev/run     on a pod: how long its containers run before they succeed ("90s")
  *   sandbox.drydock.dev/stop    on a pod: how long it takes to stop, up to its grace period
- *   sandbox.drydock.dev/exit    on a pod that runs for a while: the exit code of its containers
+ *   sandbox.drydock.dev/exit    on a pod that runs for a while: the exit code of its containers;
+ *                               otherwise that of a script of run-on-host that ends with "exit N"
  *   sandbox.drydock.dev/reboot-required  on a pod of drydock run-on-host: what it finds out
  * ("true")
  *

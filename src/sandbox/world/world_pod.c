@@ -85,6 +85,25 @@ static uint32_t world_command_find(const struct jval *container, struct str word
     return UINT32_MAX;
 }
 
+/* Scripts are not run here; but one that ends with "exit 77" ends so. */
+static int64_t world_script_exit(const struct jval *object)
+{
+    const struct jval *container = jval_first(jval_at(object, "spec.containers"));
+    JVAL_EACH (jval_get(container, STR("env")), variable) {
+        struct str script = str_trim(jval_str(jval_get(variable, STR("value"))));
+        size_t line = str_rfind_char(script, '\n');
+        struct str last =
+            line == SIZE_MAX ? script : str_sub(script, line + 1, script.n - line - 1);
+        struct str number;
+        int64_t code = 0;
+        if (str_eq(jval_str(jval_get(variable, STR("name"))), STR("DD_SCRIPT")) &&
+            str_cut_prefix(last, STR("exit "), &number) && str_to_i64(number, &code)) {
+            return code;
+        }
+    }
+    return 0;
+}
+
 static int64_t world_pod_exit(const struct world_object *t, const struct jval *object)
 {
     int64_t code = 0;
@@ -92,7 +111,9 @@ static int64_t world_pod_exit(const struct world_object *t, const struct jval *o
     if (t->restarts && never) {
         return 255; /* its node went down */
     }
-    return str_to_i64(world_pod_note(object, "sandbox.drydock.dev/exit"), &code) ? code : 0;
+    return str_to_i64(world_pod_note(object, "sandbox.drydock.dev/exit"), &code)
+               ? code
+               : world_script_exit(object);
 }
 
 /* As drydock run-on-host leaves it: 77, nothing to do, is a success. */
