@@ -39,6 +39,11 @@
 #define CAPI_SECRET_TYPE_QUERY "cluster.x-k8s.io%2Fsecret" /* of its Secrets with kubeconfigs */
 #define METAL3_API_VERSION "metal3.io/v1alpha1"            /* BareMetalHost */
 
+/* Hypervisor, of the operator of OpenStack's compute hosts; each has the name of its Node. */
+#define HYPERVISORS_GROUP "kvm.cloud.sap"
+#define HYPERVISORS_NAME "hypervisors." HYPERVISORS_GROUP
+#define HYPERVISORS_PATH "/apis/" HYPERVISORS_GROUP "/v1/hypervisors"
+
 /* ── Lease ───────────────────────────────────────────────────────────────────────────────────── */
 
 /* Names of the leaders' Leases: those of the originals, so that old and new never lead at once. */

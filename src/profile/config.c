@@ -61,6 +61,9 @@ static bool read_str(struct loader *l, const struct ucfg_value *v, const char *w
 static void warn_unknown(struct loader *l, const struct ucfg_value *config, const struct plugin *p)
 {
     struct str names = STR("");
+    if (p->fields_of != NULL) {
+        return; /* it is an error there */
+    }
     for (uint32_t i = 0; i < p->key_n; i++) {
         names = arena_printf(l->u.out, STR_FMT "%s%s", STR_ARG(names), i > 0 ? "|" : "",
                              p->keys[i].name);

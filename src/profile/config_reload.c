@@ -104,6 +104,7 @@ void reload_activate(struct controller *c, struct active_config *s)
     reload_drop_waiting(c);
     fleet_configure(c->fleet, &s->config);
     external_facts_configure(c->external, &s->config);
+    hypervisors_configure(c, &s->config);
     turn_mark_all(c);
     c->all_queued = false;
     core_keep_annotations(c->core, &c->part, s->annotations, s->annotation_n, relist);

@@ -81,8 +81,10 @@ static bool controller_is_ready(const struct core_part *p, struct str *ret_why)
     if (c->active == NULL) {
         *ret_why = c->config_error.n > 0 ? buf_str(&c->config_error)
                                          : STR("there is no configuration yet");
+    } else if (!hypervisors_known(c)) {
+        *ret_why = STR("the hypervisors are not known yet");
     }
-    return c->active != NULL;
+    return c->active != NULL && hypervisors_known(c);
 }
 
 static bool controller_counts_nodes(const struct core_part *p)
@@ -93,7 +95,7 @@ static bool controller_counts_nodes(const struct core_part *p)
 
 static bool controller_is_busy(const struct core_part *p)
 {
-    return controller_of(p)->stats.in_flight > 0;
+    return controller_of(p)->stats.in_flight > 0 || controller_of(p)->altering > 0;
 }
 
 static void controller_on_arbiter(struct core_part *p)
@@ -256,6 +258,7 @@ void controller_free(struct controller *c)
     ASSERT(c->stats.in_flight == 0 && c->granting == 0 && c->waking.n == 0 &&
            c->wants_grant.n == 0);
     ASSERT(map_count(&c->wait_queues) == 0);
+    hypervisors_stop(c);
     alerts_free(c->alerts);
     shuffle_free(c->shuffle);
     external_facts_free(c->external);

@@ -106,6 +106,7 @@ struct managed_node {
     struct ask *limit_queue; /* its place in the arbiter's queue; NULL: none */
     struct drain *drain;     /* NULL: none */
     struct node_notifications *notifications; /* NULL: none */
+    struct hypervisor_alter *alter;           /* changes of its Hypervisor; NULL: none ever was */
     struct buf error;                         /* why the node is not touched */
     uint64_t failing;  /* a hash of what fails in its profiles; 0 = nothing */
     struct buf events; /* to be sent after the patch: kind, profile and text, a line each */
@@ -141,6 +142,9 @@ struct controller {
     uint64_t config_generation;
     struct fleet *fleet;
     struct external_facts *external;
+    struct informer hypervisors; /* zeroed: the configuration names none */
+    uint32_t altering;           /* changes of Hypervisors in flight */
+    uint32_t hypervisors_state;  /* as nodes were last decided, see hypervisor_alter.c */
     struct notifier notify;
     struct alerts *alerts;
     struct lease_grants ledger;
@@ -257,6 +261,20 @@ struct str node_limit_explain(const struct managed_node *m, struct arena *out); 
 /* The limit under which the node has its reservation and that is paused; empty: none is. In `out`.
  */
 struct str node_limit_paused(const struct managed_node *m, struct arena *out);
+
+/* ── hypervisor_alter.c ─────────────────────────────────────────────────────────────────────────
+ */
+/* Watches the Hypervisors, if the configuration has a plugin of theirs. */
+void hypervisors_configure(struct controller *c, const struct config *config);
+void hypervisors_stop(struct controller *c);
+/* They are known, cannot be known, or are not wanted. */
+bool hypervisors_known(const struct controller *c);
+/* Makes the change that the decision asks for, unless one is under way or has to wait. */
+void hypervisor_alter_run(struct managed_node *m, const struct engine_effect *effect);
+/* For struct engine_progress; the context is the managed node. */
+bool hypervisor_alter_done(const void *ctx, struct str key);
+struct str hypervisor_alter_error(const struct managed_node *m);
+void hypervisor_alter_free(struct managed_node *m);
 
 /* ── controller_view.c ──────────────────────────────────────────────────────────────────────────
  */

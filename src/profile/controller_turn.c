@@ -355,6 +355,9 @@ void turn_engine_input(const struct managed_node *m, bool explain, struct arena 
             .granted = grant_owner(m),
             .confirming = grant_is_confirming(m),
             .drained = m->drain != NULL && drain_is_done(m->drain),
+            .altered = hypervisor_alter_done,
+            .altered_ctx = m,
+            .alter_error = hypervisor_alter_error(m),
         },
         .explain = explain,
     };
@@ -449,6 +452,9 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
     }
     if ((effect->needs & ENGINE_NEED_NOTIFY) != 0 && !patch) {
         node_notify_send(m, effect);
+    }
+    if ((effect->needs & ENGINE_NEED_ALTER) != 0) {
+        hypervisor_alter_run(m, effect);
     }
     if (!patch) {
         node_notify_send_retries(m);

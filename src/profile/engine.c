@@ -94,11 +94,38 @@ static bool engine_is_granted(const struct decision *d, const struct engine_prof
 
 /* ── triggers ──────────────────────────────────────────────────────────────────────────────── */
 
+/* One step of one profile: its state's time tells it from the same step later on. */
+static struct str engine_alter_key(struct decision *d, uint32_t index,
+                                   const struct config_instance *instance)
+{
+    struct str profile = d->effect->profiles[index].name;
+    const struct node_data_profile *entry = node_data_find_profile(&d->data, profile);
+    return arena_printf(d->out, STR_FMT " " STR_FMT " " STR_FMT " %lld.%09d", STR_ARG(profile),
+                        STR_ARG(instance->name), STR_ARG(entry->current),
+                        (long long)entry->transition.sec, (int)entry->transition.nsec);
+}
+
+/* Says why a chain does not go on. */
+static void engine_note_stop(struct decision *d, struct engine_profile *e,
+                             const struct config_instance *instance, enum trigger_result r,
+                             struct str why)
+{
+    if (r == TRIGGER_FAILED) {
+        e->error = arena_printf(d->out, "Trigger instance " STR_FMT " failed: " STR_FMT,
+                                STR_ARG(instance->name), STR_ARG(why));
+        e->failed = STR("At least one trigger plugin failed");
+    } else if (d->in->explain) {
+        struct str drain = d->in->progress.drain;
+        e->doing = why.n > 0 ? why : drain.n > 0 ? drain : STR("the drain is about to begin");
+    }
+}
+
 /* Runs a chain as far as it goes without waiting. */
 static enum trigger_result engine_run_chain(struct decision *d, uint32_t index,
                                             const struct chain *chain)
 {
     struct engine_effect *effect = d->effect;
+    const struct engine_progress *progress = &d->in->progress;
     for (uint32_t i = 0; i < chain->n; i++) {
         const struct config_instance *instance =
             &d->in->config->instances[PLUGIN_TRIGGER].items[chain->links[i].index];
@@ -109,23 +136,53 @@ static enum trigger_result engine_run_chain(struct decision *d, uint32_t index,
             effect->drain = instance;
             effect->drain_profile = index;
         }
+        bool alters = trigger_is_alter_hypervisor(instance);
+        struct str key = alters ? engine_alter_key(d, index, instance) : STR_NONE;
+        struct str why = STR_NONE;
+        bool alter = false;
         const struct trigger_input in = {
             .instance = instance,
             .edit = &effect->edit,
             .profile = effect->profiles[index].name,
-            .drained = d->in->progress.drained,
+            .drained = progress->drained,
             .any_owner = mutated(d->in->mutations, MUTATION_UNCORDON_OTHERS),
+            .facts = d->in->facts,
+            .altered = alters && progress->altered != NULL &&
+                       progress->altered(progress->altered_ctx, key),
+            .alter_error = progress->alter_error,
+            .out = d->out,
+            .ret_why = &why,
+            .ret_alter = &alter,
         };
-        if (run(&in) == TRIGGER_PENDING) {
-            if (d->in->explain) {
-                struct str drain = d->in->progress.drain;
-                effect->profiles[index].doing =
-                    drain.n > 0 ? drain : STR("the drain is about to begin");
-            }
-            return TRIGGER_PENDING;
+        enum trigger_result r = run(&in);
+        if (alter && (effect->needs & ENGINE_NEED_ALTER) == 0) {
+            effect->needs |= ENGINE_NEED_ALTER;
+            effect->alter = instance;
+            effect->alter_key = key;
+        }
+        if (r != TRIGGER_DONE) {
+            engine_note_stop(d, &effect->profiles[index], instance, r, why);
+            return r;
         }
     }
     return TRIGGER_DONE;
+}
+
+/* A chain that would fail is not begun: no grant is asked for what comes to nothing. */
+static bool engine_chain_fails(struct decision *d, uint32_t index, const struct chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const struct config_instance *instance =
+            &d->in->config->instances[PLUGIN_TRIGGER].items[chain->links[i].index];
+        struct str error = trigger_is_alter_hypervisor(instance)
+                               ? facts_hypervisor(d->in->facts, d->in->name, d->out).error
+                               : STR_NONE;
+        if (error.n > 0) {
+            engine_note_stop(d, &d->effect->profiles[index], instance, TRIGGER_FAILED, error);
+            return true;
+        }
+    }
+    return false;
 }
 
 static void engine_add_ran(struct engine_profile *e, const struct chain *chain)
@@ -134,11 +191,13 @@ static void engine_add_ran(struct engine_profile *e, const struct chain *chain)
     e->ran[e->ran_n++] = chain;
 }
 
-static bool engine_chain_drains(const struct decision *d, const struct chain *chain)
+/* Whether it may have to wait for something. */
+static bool engine_chain_waits(const struct decision *d, const struct chain *chain)
 {
     for (uint32_t i = 0; i < chain->n; i++) {
-        if (trigger_is_drain(
-                &d->in->config->instances[PLUGIN_TRIGGER].items[chain->links[i].index])) {
+        const struct config_instance *instance =
+            &d->in->config->instances[PLUGIN_TRIGGER].items[chain->links[i].index];
+        if (trigger_is_drain(instance) || trigger_is_alter_hypervisor(instance)) {
             return true;
         }
     }
@@ -496,7 +555,7 @@ static void engine_enter_state(struct decision *d, uint32_t index, struct node_d
 
 /* The enter chains of new states run after the triggers of all profiles, in the label's order, as
  * they do for the original, which runs them in its next pass. They are in the same patch up to the
- * first that drains or notifies: that one has its own step, and the others follow it. */
+ * first that waits or notifies: that one has its own step, and the others follow it. */
 static void engine_run_enters(struct decision *d)
 {
     for (uint32_t i = 0; i < d->effect->profile_n; i++) {
@@ -505,7 +564,7 @@ static void engine_run_enters(struct decision *d)
         if (e->next == e->state) {
             continue;
         }
-        if (state->notify.n > 0 || engine_chain_drains(d, &state->enter)) {
+        if (state->notify.n > 0 || engine_chain_waits(d, &state->enter)) {
             return;
         }
         enum trigger_result r = engine_run_chain(d, i, &state->enter);
@@ -527,6 +586,10 @@ static void engine_try_transition(struct decision *d, uint32_t index,
     if (t->target == e->state) {
         return; /* it only keeps the transitions behind it from being chosen */
     }
+    const struct config_transition *config = &e->profile->states[e->state].transitions[chosen];
+    if (engine_chain_fails(d, index, &config->trigger)) {
+        return;
+    }
     bool granted = engine_is_granted(d, e);
     bool wants_grant = t->target == PROFILE_STATE_MAINTENANCE || engine_takes_lease(t);
     if (wants_grant && (!granted || d->in->progress.confirming)) {
@@ -536,7 +599,6 @@ static void engine_try_transition(struct decision *d, uint32_t index,
         return;
     }
     effect->keeps_grant = effect->keeps_grant || granted;
-    const struct config_transition *config = &e->profile->states[e->state].transitions[chosen];
     if (engine_run_chain(d, index, &config->trigger) == TRIGGER_DONE) {
         engine_add_ran(e, &config->trigger);
         engine_enter_state(d, index, entry, t->target);

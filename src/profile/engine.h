@@ -39,7 +39,12 @@ struct engine_progress {
     struct str granted; /* the profile that holds the grant; empty = none */
     bool confirming;    /* … and foreign systems are being asked again: nothing is done yet */
     bool drained;       /* the drain that was asked for is done */
-    struct str drain;   /* explain: how far the drain is, in words; empty = none runs */
+    /* Whether the change of another object with this key (engine_effect.alter_key) has been made,
+     * and why it could not be; NULL: none ever was. */
+    bool (*altered)(const void *ctx, struct str key);
+    const void *altered_ctx;
+    struct str alter_error;
+    struct str drain; /* explain: how far the drain is, in words; empty = none runs */
     /* What was sent and is not in the annotation yet. */
     const struct engine_sent *sent;
     uint32_t sent_n;
@@ -111,6 +116,7 @@ enum engine_need {
     ENGINE_NEED_GRANT = 1 << 0,  /* asks to go into maintenance: `grant_profile` */
     ENGINE_NEED_DRAIN = 1 << 1,  /* a drain is to run, or to stay done; a patch comes first */
     ENGINE_NEED_NOTIFY = 1 << 2, /* `notify` is due */
+    ENGINE_NEED_ALTER = 1 << 3,  /* the node's Hypervisor is to be changed as `alter` says */
 };
 
 struct engine_effect {
@@ -122,6 +128,9 @@ struct engine_effect {
     /* ENGINE_NEED_DRAIN */
     const struct config_instance *drain;
     uint32_t drain_profile;
+    /* ENGINE_NEED_ALTER */
+    const struct config_instance *alter;
+    struct str alter_key; /* names this step of this profile: it is done once */
     /* ENGINE_NEED_NOTIFY */
     const struct config_instance *notify;
     uint32_t notify_profile;

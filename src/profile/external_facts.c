@@ -290,6 +290,11 @@ void external_facts_free(struct external_facts *e)
     alloc_free(e);
 }
 
+void external_facts_set_hypervisors(struct external_facts *e, const struct informer *hypervisors)
+{
+    facts_set_hypervisors(e->facts, hypervisors);
+}
+
 const struct facts *external_facts_facts(const struct external_facts *e)
 {
     return e->facts;

@@ -39,6 +39,8 @@ void external_facts_free(struct external_facts *e); /* accepts NULL; nothing mor
 /* Instances that are the same in the new configuration keep their answers under their new index;
  * the others are forgotten. `config` is borrowed until the call returns. */
 void external_facts_configure(struct external_facts *e, const struct config *config);
+/* Where the Hypervisors are watched; borrowed. NULL: nowhere. */
+void external_facts_set_hypervisors(struct external_facts *e, const struct informer *hypervisors);
 const struct facts *external_facts_facts(const struct external_facts *e);
 
 /* Sends the query soon, unless it is under way or waits after a failure. */

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/alloc.h"
 #include "base/map.h"
+#include "kinds/keys.h"
 
 #define FACTS_TEXT_FIRST 256u /* most answers have no text at all, the others a sentence */
 
@@ -34,6 +35,7 @@ struct facts {
     struct arena table; /* of `instances` */
     struct map nodes;   /* name → struct facts_node */
     uint64_t node_changes;
+    const struct informer *hypervisors; /* borrowed; NULL: they are not watched */
 };
 
 struct facts *facts_new(void)
@@ -100,6 +102,31 @@ struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t
 {
     const struct facts_instance *x = facts_find(f, index);
     return x != NULL && i < x->lease_n ? x->leases[i]->answer : (struct facts_lease){ 0 };
+}
+
+void facts_set_hypervisors(struct facts *f, const struct informer *hypervisors)
+{
+    f->hypervisors = hypervisors;
+}
+
+struct facts_hypervisor facts_hypervisor(const struct facts *f, struct str node, struct arena *out)
+{
+    const struct informer *s = f->hypervisors;
+    struct facts_hypervisor ret = { 0 };
+    if (s == NULL || (!s->synced && !s->failing)) {
+        return ret;
+    }
+    const struct store_item *item = s->synced ? store_find(&s->store, node) : NULL;
+    if (item != NULL && !s->failing) {
+        ret.object = item->object;
+    } else if (s->failing) {
+        ret.error = arena_printf(out, HYPERVISORS_NAME " cannot be watched: %s", s->trouble.msg);
+    } else if (s->absent) {
+        ret.error = STR("the cluster has no kind " HYPERVISORS_NAME ": its CRD is not installed");
+    } else {
+        ret.error = arena_printf(out, HYPERVISORS_NAME " \"" STR_FMT "\" not found", STR_ARG(node));
+    }
+    return ret;
 }
 
 struct facts_affinity facts_affinity(const struct facts *f, struct str node)

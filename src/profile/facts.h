@@ -9,8 +9,9 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/timestamp.h"
-#include "base/str.h"
+#include "profile/hypervisor.h"
 
 /* More nodes at a time than any fleet needs; each is a lease to read. */
 #define FACTS_LEASES_MAX 1000u
@@ -61,6 +62,12 @@ struct facts_affinity {
     usec_t asked; /* wall time since when it is live, or until when it was */
 };
 
+/* The Hypervisor of a node. Neither an object nor an error: it is not known yet. */
+struct facts_hypervisor {
+    const struct hypervisor *object;
+    struct str error; /* there is none, there is no such kind, or it cannot be watched */
+};
+
 struct facts;
 
 struct facts *facts_new(void);
@@ -73,6 +80,8 @@ usec_t facts_asked(const struct facts *f, uint32_t index);
 /* The i-th lease of a stagger. The leases behind a free one may be unknown: nobody needs them. */
 struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t i);
 struct facts_affinity facts_affinity(const struct facts *f, struct str node);
+/* Texts live in `out`. */
+struct facts_hypervisor facts_hypervisor(const struct facts *f, struct str node, struct arena *out);
 /* Counts the changes of answers about pods that other nodes read: while the number is the same,
  * nothing has changed. */
 uint64_t facts_affinity_changes(const struct facts *f);
@@ -88,6 +97,9 @@ usec_t facts_lease_free_at(const struct facts_lease *lease, usec_t wall);
 bool facts_put_prometheus(struct facts *f, uint32_t index, const struct facts_prometheus *answer);
 bool facts_put_lease(struct facts *f, uint32_t index, uint32_t i, const struct facts_lease *answer);
 bool facts_put_affinity(struct facts *f, struct str node, const struct facts_affinity *answer);
+
+/* Where the Hypervisors are; borrowed. NULL: they are not known. */
+void facts_set_hypervisors(struct facts *f, const struct informer *hypervisors);
 
 /* The instances of a new configuration: the i-th has the answers that from[i] had, none for
  * UINT32_MAX. No two have the same. */

@@ -57,6 +57,7 @@ void managed_node_free(struct managed_node *m)
     c->any_groups -= m->any_group ? 1 : 0;
     c->stats.in_flight -= m->writer.call != NULL ? 1 : 0;
     writer_cancel(&m->writer);
+    hypervisor_alter_free(m);
     grant_end(m);
     node_limit_drop(m); /* the arbiter sweeps reservations that nobody asks for */
     node_drain_stop(m);

@@ -278,12 +278,84 @@ static void check_webhook(const struct plugin *p, const struct plugin_value *val
     }
 }
 
+/* What Go's YAML library makes of a value. */
+static const char *go_type(const struct ucfg_value *v)
+{
+    switch (v->kind) {
+    case UCFG_VALUE_BOOL:
+        return "bool";
+    case UCFG_VALUE_INT:
+        return "int64";
+    case UCFG_VALUE_UINT:
+        return "uint64";
+    case UCFG_VALUE_FLOAT:
+        return "float64";
+    case UCFG_VALUE_STR:
+    case UCFG_VALUE_VARIABLES:
+        return "string";
+    case UCFG_VALUE_OBJ:
+        return v->list ? "[]interface {}" : "map[string]interface {}";
+    case UCFG_VALUE_NULL:
+        break;
+    }
+    return "nil";
+}
+
+/* The Go type of a field; empty: there is no such field. */
+static struct str field_type(const struct plugin *p, struct str name)
+{
+    for (uint32_t i = 0; i < p->key_n; i++) {
+        if (str_eq(str_from(p->keys[i].name), name)) {
+            return p->keys[i].type == PLUGIN_BOOL ? STR("bool") : STR("string");
+        }
+    }
+    struct str rest = str_from(p->others);
+    struct str piece;
+    struct str field;
+    struct str type;
+    while (str_split_next(&rest, '|', &piece)) {
+        if (str_cut(piece, STR(":"), &field, &type) && str_eq(field, name)) {
+            return type;
+        }
+    }
+    return STR_NONE;
+}
+
+static void check_fields(const struct plugin *p, const struct ucfg *u,
+                         const struct ucfg_value *config, struct problems *problems)
+{
+    for (uint32_t i = 0; config != NULL && i < config->member_n; i++) {
+        const struct ucfg_value_member *member = &config->members[i];
+        struct str name = str_sub(member->name, 0, MIN(member->name.n, (size_t)64));
+        struct str type = field_type(p, member->name);
+        struct ucfg_value is = *member->value;
+        struct err err = { 0 };
+        if (type.n == 0) {
+            problems_add(problems, member->pos, "field " STR_FMT " not found in %s", STR_ARG(name),
+                         p->fields_of);
+        } else if (ucfg_resolve(u, member->value, &is, &err) < 0) {
+            problems_add(problems, member->value->pos, "key '" STR_FMT "': %s", STR_ARG(name),
+                         err.msg);
+        } else if (!str_eq(type, str_from(go_type(&is)))) {
+            problems_add(problems, member->value->pos,
+                         "field " STR_FMT " has incorrect type: expected " STR_FMT ", got %s",
+                         STR_ARG(name), STR_ARG(type), go_type(&is));
+        }
+    }
+}
+
 struct plugin_value *plugin_read(const struct plugin *p, const struct ucfg *u,
                                  const struct ucfg_value *config, struct pos at,
                                  struct problems *problems)
 {
     struct plugin_value *values = ARENA_ARRAY(u->out, struct plugin_value, p->key_n + 1);
     uint32_t before = problems->errors;
+    if (p->fields_of != NULL) {
+        check_fields(p, u, config, problems);
+        if (problems->errors > before) {
+            return values;
+        }
+    }
     for (uint32_t i = 0; i < p->key_n; i++) {
         values[i].pos = at;
         read_key(&p->keys[i], u, config, &values[i], problems);

@@ -58,12 +58,30 @@ static const struct plugin_key wait_exclude_keys[] = {
     { "exclude", PLUGIN_WEEKDAYS, .required = true, .help = "weekdays that do not count" },
 };
 
+static const struct plugin_key check_hypervisor_keys[] = {
+    { "evicted", PLUGIN_BOOL, .help = "no instance is left on it" },
+    { "hypervisorId", PLUGIN_TEXT, .help = "its id in OpenStack" },
+    { "hypervisorVersion", PLUGIN_TEXT, .help = "what it runs" },
+    { "internalIp", PLUGIN_TEXT, .help = "its address" },
+    { "libVirtVersion", PLUGIN_TEXT, .help = "the version of libvirt" },
+    { "serviceId", PLUGIN_TEXT, .help = "the id of its compute service" },
+    { "specHash", PLUGIN_TEXT, .help = "of the spec that is in force" },
+};
+
 static const struct plugin checks[] = {
     { .name = "affinity", KEYS(affinity_keys), .help = "lets nodes without affinity pods go first",
       .example = "{minOperational: 3}" },
     { .name = "anyLabel", KEYS(label_keys), .help = "any node of the cluster has the label",
       .example = "{key: rollout, value: go}" },
-    { .name = "checkHypervisor", .help = "fields of the hypervisor", .unsupported = true },
+    { .name = "checkHypervisor", KEYS(check_hypervisor_keys),
+      .help = "fields in the status of the node's Hypervisor have these values",
+      .example = "{evicted: true}", .fields_of = "HypervisorStatus",
+      .others = "aggregates:[]v1.Aggregate|allocation:map[string]resource.Quantity|"
+                "capabilities:v1.Capabilities|capacity:map[string]resource.Quantity|cells:[]v1.Cell|"
+                "conditions:[]v1.Condition|domainCapabilities:v1.DomainCapabilities|"
+                "effectiveCapacity:map[string]resource.Quantity|instances:[]v1.Instance|"
+                "numInstances:int|operatingSystem:v1.OperatingSystemStatus|traits:[]string|"
+                "updateStatus:v1.HypervisorUpdateStatus" },
     { .name = "clusterSemver", KEYS(cluster_semver_keys), .help = "another node has a newer version",
       .example = "{key: version}" },
     { .name = "condition", KEYS(condition_keys), .help = "a condition of the node has the status",
@@ -72,7 +90,9 @@ static const struct plugin checks[] = {
       .example = "{key: reboot, value: now}" },
     { .name = "hasLabel", KEYS(label_keys), .help = "the node has the label",
       .example = "{key: pool, value: a}" },
-    { .name = "hypervisorCondition", .help = "a condition of the hypervisor", .unsupported = true },
+    { .name = "hypervisorCondition", KEYS(condition_keys),
+      .help = "a condition of the node's Hypervisor has the status",
+      .example = "{type: Ready, status: \"True\"}" },
     { .name = "kubernikusCount", .help = "the cluster has all nodes of its pools", .unsupported = true },
     { .name = "maxMaintenance", KEYS(max_maintenance_keys), .help = "fewer nodes are in maintenance",
       .example = "{max: 1, groupBy: [zone]}" },
@@ -154,6 +174,18 @@ static const struct plugin_key finalizer_keys[] = {
     { "key", PLUGIN_TEXT, .required = true, .help = "the name" },
     { "remove", PLUGIN_BOOL, .initial = "false", .help = "remove it instead" },
 };
+static const struct plugin_key alter_hypervisor_keys[] = {
+    { "createCertManagerCertificate", PLUGIN_BOOL, .help = "make a certificate with cert-manager" },
+    { "evacuateOnReboot", PLUGIN_BOOL, .help = "move instances away before a reboot" },
+    { "highAvailability", PLUGIN_BOOL, .help = "restart its instances elsewhere when it fails" },
+    { "installCertificate", PLUGIN_BOOL, .help = "install the certificate" },
+    { "lifecycleEnabled", PLUGIN_BOOL, .help = "its operator looks after it" },
+    { "maintenance", PLUGIN_TEXT, .help = "empty, manual, auto, ha or termination" },
+    { "maintenanceReason", PLUGIN_TEXT, .help = "why" },
+    { "reboot", PLUGIN_BOOL, .help = "reboot it" },
+    { "skipTests", PLUGIN_BOOL, .help = "do not test it before it takes instances again" },
+    { "version", PLUGIN_TEXT, .help = "the version of its operating system" },
+};
 static const struct plugin_key eviction_keys[] = {
     { "action", PLUGIN_CHOICE, .required = true, .choices = "cordon|uncordon|drain", .help = "what to do" },
     { "deletionTimeout", PLUGIN_DURATION, .initial = "10m", .help = "how long a pod may take to go" },
@@ -167,7 +199,11 @@ static const struct plugin triggers[] = {
       .example = "{key: reboot, value: now}" },
     { .name = "alterFinalizer", KEYS(finalizer_keys), .help = "adds or removes a finalizer",
       .example = "{key: example.org/hold}" },
-    { .name = "alterHypervisor", .help = "changes fields of the hypervisor", .unsupported = true },
+    { .name = "alterHypervisor", KEYS(alter_hypervisor_keys),
+      .help = "sets fields in the spec of the node's Hypervisor",
+      .example = "{maintenance: auto}", .fields_of = "HypervisorSpec",
+      .others = "aggregates:[]string|allowedProjects:[]string|customTraits:[]string|"
+                "groups:[]v1.HypervisorGroup|overcommit:v1.Overcommit" },
     { .name = "alterLabel", KEYS(alter_keys), .help = "sets or removes a label",
       .example = "{key: reboot, remove: true}" },
     { .name = "eviction", KEYS(eviction_keys), .help = "cordons, drains or uncordons the node",

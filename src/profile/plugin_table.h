@@ -48,6 +48,11 @@ struct plugin {
     const char *help;
     const char *example; /* its `config` */
     bool unsupported;    /* its system is not supported yet */
+    /* Its keys are the fields of this Go type: other keys are errors, and so are values of another
+     * type, as in the original. `others` are its fields that YAML cannot give, with their types:
+     * "numInstances:int|traits:[]string". NULL: it has keys of its own. */
+    const char *fields_of;
+    const char *others;
     /* Checks: a foreign system answers (facts.h, by instance). It is asked again inside a grant,
      * before the node is touched; facts_asked says when it was. */
     bool asks_outside;

@@ -31,10 +31,12 @@ struct check_plugin {
 
 extern const struct check_plugin check_affinity;
 extern const struct check_plugin check_any_label;
+extern const struct check_plugin check_check_hypervisor;
 extern const struct check_plugin check_cluster_semver;
 extern const struct check_plugin check_condition;
 extern const struct check_plugin check_has_annotation;
 extern const struct check_plugin check_has_label;
+extern const struct check_plugin check_hypervisor_condition;
 extern const struct check_plugin check_max_maintenance;
 extern const struct check_plugin check_node_count;
 extern const struct check_plugin check_prometheus_instant;
@@ -56,6 +58,21 @@ const void *check_key_prepare(const struct check_prepare_input *input);
  * "annotation". */
 void check_key_run(const struct check_input *in, const struct check_key_config *key,
                    const char *what, struct str value, struct check_verdict *ret);
+
+/* condition, hypervisorCondition */
+struct check_condition_config {
+    struct str type;
+    struct str status;
+};
+const void *check_condition_prepare(const struct check_prepare_input *input);
+/* `whose` is "node" or "hypervisor"; `status` is the condition's, STR_NONE without one. */
+void check_condition_run(const struct check_input *in,
+                         const struct check_condition_config *prepared, const char *whose,
+                         struct str status, struct check_verdict *ret);
+
+/* The Hypervisor of the node. False: there is none, or it is not known; the verdict says so. */
+bool check_find_hypervisor(const struct check_input *in, struct check_verdict *ret,
+                           const struct hypervisor **ret_found);
 
 struct check_semver_config {
     struct str key;

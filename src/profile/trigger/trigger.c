@@ -7,6 +7,7 @@ static const struct {
 } triggers[] = {
     { "alterAnnotation", trigger_alter_annotation },
     { "alterFinalizer", trigger_alter_finalizer },
+    { "alterHypervisor", trigger_alter_hypervisor },
     { "alterLabel", trigger_alter_label },
     { "eviction", trigger_eviction },
 };

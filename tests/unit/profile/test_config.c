@@ -8,10 +8,7 @@ static const struct {
     const char *why;
 } refused[] = {
     { 601, "a list is no state" },
-    { 664, "checkHypervisor comes later" },
     { 671, "kubernikusCount comes later" },
-    { 680, "alterHypervisor comes later" },
-    { 683, "alterHypervisor comes later" },
     { 701, "a list is no schedule's config" },
     { 721, "a list is no mapping of instances" },
 };
@@ -236,8 +233,8 @@ TEST(config_names_the_place_and_what_is_wanted)
           "found type 'nope', want that of a notification plugin" },
         { "  - {type: AlterLabel, name: x}\n", 8, 12,
           "found type 'AlterLabel', want 'alterLabel'" },
-        { "  - {type: alterHypervisor, name: x}\n", 8, 12,
-          "trigger plugin 'alterHypervisor' comes later, want another one" },
+        { "  - {type: alterHypervisor, name: x, config: {x: 1}}\n", 8, 47,
+          "field x not found in HypervisorSpec" },
         { "  - {type: eviction, name: x, config: {action: Drain}}\n", 8, 48,
           "key 'action': found 'Drain', want one of cordon|uncordon|drain" },
         { "  - {type: eviction, name: x}\n", 8, 5,

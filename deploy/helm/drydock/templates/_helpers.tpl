@@ -87,6 +87,7 @@ drains: {{ $uses.drains }}
 forced-drains: {{ and $uses.drains $uses.forcedDrains }}
 drain-rules: {{ and $uses.drains $uses.drainRules }}
 affinity: {{ $uses.affinity }}
+hypervisors: {{ $uses.hypervisors }}
 shuffles: {{ $uses.shuffles }}
 leases: true
 requests: {{ $uses.requests }}
