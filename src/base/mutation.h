@@ -84,9 +84,9 @@ enum mutation {
 };
 
 /* A set of mutations, bit by bit. */
-typedef uint64_t mutations_t;
+__extension__ typedef unsigned __int128 mutations_t;
 
-_Static_assert(MUTATION_COUNT <= 64, "a set has a bit for each");
+_Static_assert(MUTATION_COUNT <= 8 * sizeof(mutations_t), "a set has a bit for each");
 
 #define MUTATION_BIT(m) ((mutations_t)1 << (m))
 
