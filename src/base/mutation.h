@@ -42,6 +42,7 @@ enum mutation {
     MUTATION_NO_DOUBLE_CHECK,     /* approves on what was known when the place was reserved */
     MUTATION_NO_LOCK,             /* reserves without the lock of the target */
     MUTATION_PAUSE_IGNORED,       /* grants under limits that are paused */
+    MUTATION_ALL_PAUSED_IGNORED,  /* grants and drains while everything is paused */
     MUTATION_TIMEOUT_EARLY,       /* time limits run out at half their time */
     MUTATION_STRIKE_BY_REQUEST,   /* takes away what is there of a request, whatever grant it is */
     MUTATION_FORGED_ADOPTED,      /* believes requests that say themselves that they are granted */

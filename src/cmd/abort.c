@@ -15,8 +15,9 @@ struct abort_flags {
 static const struct option abort_options[] = {
     { "kubeconfig", OPTION_FILE, OPTION(struct abort_flags, kubeconfig), "FILE", "", NULL,
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },
-    { "kubecontext", OPTION_TEXT, OPTION(struct abort_flags, kubecontext), "NAME", "", NULL,
-      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },
+    { "context", OPTION_TEXT, OPTION(struct abort_flags, kubecontext), "NAME", "", NULL,
+      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice",
+      .also = "kubecontext" },
 };
 
 static int abort_annotate(struct client_session *session, struct str node, struct err *err)

@@ -325,6 +325,7 @@ static int controller_app_open_core(struct controller_app *app, struct err *err)
     };
     struct str namespace;
     if (daemon_find_namespace(p, &namespace, &ignored) == 0) {
+        config.lease_namespace = namespace;
         config.limits.namespace = namespace;
     }
     int r = controller_app_read_missing(flags->missing_limit, &config.limits, err);

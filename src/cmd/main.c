@@ -18,6 +18,8 @@ static const struct command *const commands[] = {
     &command_complete,
     &command_withdraw,
     &command_abort,
+    &command_pause,
+    &command_resume,
     &command_check,
     &command_crds,
     &command_rbac,

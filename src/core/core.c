@@ -333,6 +333,7 @@ static void core_init_lease(struct core *c)
                    .on_error = core_on_lease_error,
                    .note_key = KEY_LEASE_GRANTS,
                    .on_noted = core_on_lease_noted,
+                   .on_read = core_pause_read,
                    .ctx = c,
                });
 }
@@ -390,6 +391,7 @@ struct core *core_new(const struct core_config *config)
         metrics_on_collect(config->metrics, core_collect, c);
     }
     core_init_kube(c);
+    core_pause_init(c);
     core_arbiter_init(c);
     return c;
 }
@@ -414,6 +416,7 @@ void core_start(struct core *c)
     } else {
         loop_timer_set(&c->stop, loop_now(c->loop));
     }
+    core_pause_start(c);
     core_arbiter_look(c);
 }
 
@@ -456,6 +459,7 @@ void core_free(struct core *c)
         metrics_off_collect(c->config.metrics, core_collect, c);
     }
     core_arbiter_done(c);
+    core_pause_done(c);
     if (c->config.elect) {
         lease_done(&c->lease);
     }

@@ -108,6 +108,7 @@ struct core {
     struct drains *drains;
     struct arbiter *arbiter; /* NULL: there is none, or not yet */
     bool limits_known;       /* whether there is an arbiter has been found out */
+    struct str paused;       /* why nothing new is granted, as people said it; empty = nothing is */
     struct str denied;       /* the right without which there is none, as a sentence; empty: none */
     uint64_t bad_input;      /* answers about Nodes that could not be read */
     bool stopping;
@@ -126,9 +127,16 @@ struct core {
     uint32_t right;         /* that is asked about */
     struct buf denied_text; /* of `denied` */
     bool crd_watched;
-    bool leading;     /* as last told */
-    bool nodes_known; /* the Nodes were listed once, at least */
-    bool nodes_fresh; /* the Nodes were listed since leading began, or that does not matter */
+    struct buf paused_text; /* of `paused` */
+    struct reflector pause; /* of the Lease, without election */
+    struct str pause_path;  /* of `pause` */
+    struct str pause_query;
+    bool pause_known;  /* the Lease was read */
+    bool pause_seen;   /* … in the present list */
+    bool pause_denied; /* it may not be, and that was told */
+    bool leading;      /* as last told */
+    bool nodes_known;  /* the Nodes were listed once, at least */
+    bool nodes_fresh;  /* the Nodes were listed since leading began, or that does not matter */
     bool stopped;
 };
 
@@ -155,6 +163,12 @@ bool core_holds_lease(const struct core *c);
 bool core_may_decide(const struct core *c);
 /* The same, and the watch of the Nodes does not fail. */
 bool core_may_act(const struct core *c);
+/* Whether something new may be granted: no one has paused everything. Every part asks this before
+ * it begins to disturb anything; what was begun under a grant, drains above all, stands still
+ * meanwhile, and what was handed over to others goes on. on_capacity tells of a change. */
+bool core_may_grant(const struct core *c);
+/* Why not, as a sentence; empty when it may. Lives until the loop runs. */
+struct str core_grants_stopped(const struct core *c);
 /* It leads, as far as people are told. */
 bool core_leads(const struct core *c);
 /* Who leads, as far as it knows: the Lease's holder, or itself where election is off. */

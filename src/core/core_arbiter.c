@@ -29,6 +29,11 @@ static bool arbiter_may_act(void *ctx)
     return core_may_act(ctx);
 }
 
+static struct str arbiter_is_paused(void *ctx)
+{
+    return core_grants_stopped(ctx);
+}
+
 static usec_t arbiter_wall(void *ctx)
 {
     const struct core *c = ctx;
@@ -79,6 +84,7 @@ static void core_arbiter_start(struct core *c)
     limits.metrics = c->config.metrics;
     limits.nodes = &c->nodes.store;
     limits.may_act = arbiter_may_act;
+    limits.paused = arbiter_is_paused;
     limits.wall = arbiter_wall;
     limits.has_mark = arbiter_has_mark;
     limits.on_capacity = arbiter_on_capacity;

@@ -38,6 +38,8 @@ void core_metrics_init(struct core_metrics *m, struct metrics *registry, struct 
     m->requests = metrics_family(registry, &requests);
     client_metrics_init(&m->client, registry, server);
     m->leading = metric_series(metrics_family(registry, &leading), &lease_name);
+    m->paused = metrics_series(registry, METRIC_GAUGE, "drydock_paused",
+                               "1 while everything is paused: nothing new is granted.");
     m->bad_input = metrics_series(registry, METRIC_COUNTER, "drydock_bad_input_total",
                                   "Answers of the API server that could not be read.");
     m->lists = metrics_series(registry, METRIC_GAUGE, "drydock_lists",

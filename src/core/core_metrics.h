@@ -14,6 +14,7 @@ struct core_metrics {
     struct str server;        /* borrowed: label `host` of rest_client_requests_total */
     struct metric *requests;
     struct metric_series *leading;
+    struct metric_series *paused; /* everything is */
     struct metric_series *bad_input;
     struct metric_series *lists;
     struct client_metrics client;

@@ -229,6 +229,14 @@ void drain_pause(struct drain *d, bool rest)
     }
 }
 
+void drains_pause(struct drains *ds, bool rest)
+{
+    if (ds->paused != rest) {
+        ds->paused = rest;
+        drains_mark_all(ds);
+    }
+}
+
 void drain_force(struct drain *d)
 {
     if (!d->forcing) {
@@ -277,8 +285,8 @@ static void drain_wake_at(struct drain *d, usec_t at)
 static void pod_state_send(struct drain_pod_state *p, usec_t now, enum drain_verb verb, bool exempt)
 {
     struct drain *d = p->drain;
-    if (d->paused) {
-        return; /* drain_pause marks the drain when it goes on */
+    if (d->paused || d->drains->paused) {
+        return; /* drain_pause and drains_pause mark the drain when it goes on */
     }
     if (now < p->retry_at) {
         drain_wake_at(d, p->retry_at);

@@ -139,6 +139,9 @@ void drain_stop(struct drain *d);
  * done: that step may uncordon the node, and pods that come then are not to be evicted. */
 void drain_pause(struct drain *d, bool rest);
 
+/* The same for all drains, those that begin later included, whatever each of them is told. */
+void drains_pause(struct drains *ds, bool rest);
+
 /* The node's annotation, as in the spec, may have changed. Cheap when it has not. */
 void drain_set_rules(struct drain *d, struct str text);
 

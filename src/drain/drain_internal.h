@@ -167,6 +167,7 @@ struct drains {
     uint64_t pdb_changes; /* counts up when a pod may have another budget than before */
     usec_t pdbs_deadline;
     struct drain_namespaces namespaces;
+    bool paused; /* all of them */
     struct buf path;
     struct buf body;
     struct drains_stats stats;

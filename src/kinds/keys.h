@@ -53,6 +53,11 @@
 /* Annotation of the controller's Lease: grants of profiles whose patches are under way. */
 #define KEY_LEASE_GRANTS STR(KEYS_OWN "grants")
 
+/* Annotation of the controller's Lease; set by people (`drydock pause`), the value is the reason:
+ * nothing new is granted, and no pod is evicted, until it is gone (`drydock resume`). */
+#define KEY_ALL_PAUSED_TEXT KEYS_OWN "paused"
+#define KEY_ALL_PAUSED STR(KEY_ALL_PAUSED_TEXT)
+
 /* A Lease that locks one target. */
 #define KEY_LOCK STR("repairman.k8s.io/lock") /* label; "target" */
 #define KEY_LOCK_QUERY "repairman.k8s.io%2Flock"

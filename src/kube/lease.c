@@ -114,6 +114,9 @@ static int lease_observe(struct lease *l, struct str json, struct err *err)
     l->fresh = true;
     l->absent = false;
     l->unsure = false;
+    if (l->config.on_read != NULL) {
+        l->config.on_read(l->config.ctx, root);
+    }
     return 0;
 }
 

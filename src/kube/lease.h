@@ -18,6 +18,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "format/json.h"
 #include "kube/client.h"
 
 #define LEASE_DURATION SECONDS(15)
@@ -49,6 +50,9 @@ struct lease_config {
     struct str note_key;
     /* A note of lease_note is on the server; `serial` is the newest of which that is true. */
     void (*on_noted)(void *ctx, uint64_t serial);
+    /* The Lease as it was just read, or as a write of ours came back: for what people have written
+     * into it. Nothing of the lease may be called from here. May be NULL. */
+    void (*on_read)(void *ctx, const struct jval *lease);
     void *ctx;
 };
 

@@ -46,6 +46,7 @@ static uint64_t hash_mix(uint64_t hash, uint64_t value)
 static uint64_t arbiter_capacity_hash(const struct arbiter *a)
 {
     uint64_t hash = hash_mix(hash_mix(hash_mix(1, a->may_act), a->limits_version), a->lock_changes);
+    hash = hash_mix(hash, arbiter_paused(a).n > 0);
     LIST_EACH (&a->limit_states, link) {
         const struct limit_state *b = CONTAINER_OF(link, struct limit_state, link);
         const struct limit *l = limit_of(b);

@@ -53,6 +53,9 @@ struct arbiter_config {
     /* Nothing is granted, written or swept while may_act says no. Yes means: the caller leads, has
      * listed its nodes since, and their watch does not fail. */
     bool (*may_act)(void *ctx);
+    /* Why nothing new is granted, to anybody, although it leads: a sentence; empty = it is. What is
+     * held stays so. May be NULL. */
+    struct str (*paused)(void *ctx);
     /* API-server time, wall (R16). */
     usec_t (*wall)(void *ctx);
     /* Whether something that was done for the request or Node of that uid is still to be undone:
@@ -96,7 +99,8 @@ enum ask_why {
     ASK_WHY_NONE,
     ASK_WHY_LIMIT_REACHED,
     ASK_WHY_TARGET_BUSY,
-    ASK_WHY_PAUSED,
+    ASK_WHY_PAUSED,     /* a limit is */
+    ASK_WHY_ALL_PAUSED, /* arbiter_config.paused says so */
     ASK_WHY_GAP,
     ASK_WHY_NOT_COMPUTED, /* a limit's inputs cannot be read, or may_act says no */
     ASK_WHY_BACKOFF,
@@ -174,6 +178,9 @@ struct ask_view {
     /* A reservation or the lock is of a higher number than `grant`, and of the same uid: of a grant
      * that the owner has not heard of yet, or that its object has forgotten. 0: there is none. */
     uint32_t newer_grant;
+    /* ASK_HELD: why nothing is to be prepared under it now, a sentence: a limit that it is reserved
+     * in is paused, or everything is. Empty: go on. */
+    struct str paused;
 };
 void ask_view(const struct ask *k, struct ask_view *ret);
 

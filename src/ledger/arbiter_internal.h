@@ -172,6 +172,7 @@ struct ask {
     uint32_t closed_below; /* grants with lower numbers are over */
     bool must_close_grant; /* of this turn: see ask_view */
     bool notified_must_close;
+    bool notified_paused; /* ask_is_paused, likewise */
     bool held;
     bool granting; /* of this turn */
     bool offered;  /* of this turn: queue_only, and its share is kept for it */
@@ -315,6 +316,14 @@ bool target_lock_is_held_by(const struct target_lock *l, struct str uid);
 void target_lock_take(struct target_lock *l, struct ask *k);
 /* Deletes the Lease, if it is still the one that we know. */
 void target_lock_release(struct target_lock *l);
+
+static inline struct str arbiter_paused(const struct arbiter *a)
+{
+    return a->config.paused != NULL ? a->config.paused(a->config.ctx) : STR_NONE;
+}
+
+/* limit_view.c: held, and nothing is to be prepared under it now. */
+bool ask_is_paused(const struct ask *k);
 
 /* queue.c: which asks are granted. */
 void queue_insert(struct ask *k);

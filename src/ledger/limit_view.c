@@ -9,6 +9,7 @@ static const struct str ask_why_names[] = {
     [ASK_WHY_LIMIT_REACHED] = STR_INIT("LimitReached"),
     [ASK_WHY_TARGET_BUSY] = STR_INIT("TargetBusy"),
     [ASK_WHY_PAUSED] = STR_INIT("Paused"),
+    [ASK_WHY_ALL_PAUSED] = STR_INIT("AllPaused"),
     [ASK_WHY_GAP] = STR_INIT("Gap"),
     [ASK_WHY_NOT_COMPUTED] = STR_INIT("NotComputed"),
     [ASK_WHY_BACKOFF] = STR_INIT("Backoff"),
@@ -128,6 +129,8 @@ static struct str ask_why_text(const struct ask *k, struct arena *out)
                             STR_ARG(busy_name(k)));
     case ASK_WHY_PAUSED:
         return arena_printf(out, "limit " STR_FMT " is paused", STR_ARG(name));
+    case ASK_WHY_ALL_PAUSED:
+        return arena_str(out, arbiter_paused(k->arbiter));
     case ASK_WHY_GAP:
         return b != NULL ? gap_text(limit_of(b), out) : STR_NONE;
     case ASK_WHY_NOT_COMPUTED:
@@ -162,6 +165,34 @@ static void ask_view_limits(const struct ask *k, struct arena *out, struct ask_v
     v->limits = names;
 }
 
+/* The limit under which the ask is held and that is paused; NULL: none is. */
+static const struct limit *paused_limit(const struct ask *k)
+{
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        const struct limit_state *b = k->applied[i].limit;
+        if (k->applied[i].reserved && b->item != NULL && limit_of(b)->paused) {
+            return limit_of(b);
+        }
+    }
+    return NULL;
+}
+
+bool ask_is_paused(const struct ask *k)
+{
+    return k->stage == ASK_HELD && (arbiter_paused(k->arbiter).n > 0 || paused_limit(k) != NULL);
+}
+
+static struct str paused_text(const struct ask *k, struct arena *out)
+{
+    if (!ask_is_paused(k)) {
+        return STR_NONE;
+    }
+    struct str all = arbiter_paused(k->arbiter);
+    return all.n > 0
+               ? arena_str(out, all)
+               : arena_printf(out, "limit " STR_FMT " is paused", STR_ARG(paused_limit(k)->name));
+}
+
 void ask_fill_view(const struct ask *k, struct arena *out, struct ask_view *ret)
 {
     bool waits = k->stage == ASK_WAITING;
@@ -171,6 +202,7 @@ void ask_fill_view(const struct ask *k, struct arena *out, struct ask_view *ret)
         .grant = k->spec.grant,
         .must_close_grant = k->must_close_grant,
         .newer_grant = newer_grant(k),
+        .paused = paused_text(k, out),
     };
     ask_view_limits(k, out, &v);
     if (waits) {

@@ -339,6 +339,9 @@ static enum ask_why ask_evaluate(struct ask *k)
     if (!a->may_act || !k->target_known) {
         return ASK_WHY_NOT_COMPUTED;
     }
+    if (arbiter_paused(a).n > 0) {
+        return ASK_WHY_ALL_PAUSED;
+    }
     bool locks = !mutated(a->config.client->mutations, MUTATION_NO_LOCK);
     if (locks && ((l->taker != NULL && l->taker != k) ||
                   (l->exists && !target_lock_is_held_by(l, k->spec.uid)))) {
@@ -720,8 +723,10 @@ void queue_settle(struct arbiter *a)
             k->held = true;
             k->adopted = true;
         }
+        bool paused = ask_is_paused(k);
         if (k->stage != stage || k->why != k->notified_why || k->offered != k->notified_offered ||
-            k->must_close_grant != k->notified_must_close) {
+            k->must_close_grant != k->notified_must_close || paused != k->notified_paused) {
+            k->notified_paused = paused;
             k->notified_must_close = k->must_close_grant;
             k->notified_why = k->why;
             k->notified_offered = k->offered;

@@ -253,6 +253,10 @@ static bool recheck_step_ask(struct ask *k)
         return false;
     }
     struct err err = k->recheck_err;
+    struct str paused = arbiter_paused(a);
+    if (err.code == 0 && paused.n > 0) {
+        (void)err_set(&err, ERR_BUSY, STR_FMT, STR_ARG(paused));
+    }
     k->rechecking = false;
     k->on_rechecked(k->recheck_ctx, err.code == 0 ? NULL : &err);
     return true;

@@ -114,8 +114,9 @@ static void controller_on_capacity(struct core_part *p)
     MAP_EACH (&c->core->nodes.store.items, entry) {
         struct store_item *item = map_item_value(entry);
         const struct managed_node *m = item->extra;
-        if (m != NULL && m->drain != NULL) {
-            store_mark(&c->core->nodes.store, item); /* its limit may be paused, or not any more */
+        if (m != NULL && (m->drain != NULL || m->grant != NULL)) {
+            /* Its limit may be paused, or everything, or not any more. */
+            store_mark(&c->core->nodes.store, item);
         }
     }
     controller_schedule_turn(c);

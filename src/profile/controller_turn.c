@@ -429,6 +429,12 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
     bool patch = effect->edit.edit_n > 0;
+    if (effect->keeps_grant && !core_may_grant(c->core)) {
+        /* Everything is paused: the node stands still on its way into maintenance, cordoned or not,
+         * drained or not; on_capacity marks it. */
+        node_notify_send_retries(m);
+        return;
+    }
     if (effect->enters && !grant_allows_patch(m, effect)) {
         return; /* the ledger is written first, and then marks the node again */
     }

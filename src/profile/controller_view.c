@@ -229,6 +229,9 @@ static struct str explain_wait(struct managed_node *m, struct arena *out)
                    ? STR("other systems are asked again before it goes")
                    : STR("its grant is being recorded");
     }
+    if (m->grant != NULL && !core_may_grant(m->c->core)) {
+        return arena_str(out, core_grants_stopped(m->c->core));
+    }
     if (!prioqueue_inside(&m->queue_item)) {
         return STR_NONE;
     }

@@ -155,6 +155,7 @@ void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w
     jw_pair(w, "title", s->title);
     jw_pair(w, "leader", s->leader);
     jw_pair(w, "why", s->why);
+    jw_pair_some(w, "paused", s->paused);
     jw_pair_some(w, "missingRight", s->denied);
     if (s->pause.n > 0) {
         jw_pair(w, "pause", s->pause);

@@ -34,6 +34,7 @@ struct fleet_report {
     struct str leader; /* empty = nobody leads */
     struct str why;    /* why the controller is not ready; empty = it is */
     struct str pause;  /* why it sends no requests now; empty = it does */
+    struct str paused; /* why nothing new is granted: people said so; mostly empty */
     struct str denied; /* a right that is missing, and what is not done without it; mostly empty */
     struct str config_file;
     struct str config_error;    /* empty = the file is good */

@@ -158,6 +158,7 @@ void fleet_report_print_text(const struct fleet_report *r, enum report_format fo
     page_line(&s, page_heading(&s));
     page_field(&s, "leader", r->leader.n > 0 ? r->leader : STR("nobody leads"));
     page_field(&s, "unready", r->why);
+    page_field(&s, "PAUSED", r->paused);
     page_field(&s, "paused", r->pause);
     page_field(&s, "rights", r->denied);
     if (r->config_error.n > 0) {

@@ -55,10 +55,11 @@ static void node_limit_spec(const struct managed_node *m, struct str profile, bo
     };
 }
 
-/* A controller that has just started does not know yet whether there are limits. */
-static bool node_limit_is_unknown(const struct controller *c)
+/* Everything is paused; or a controller that has just started does not know yet whether there are
+ * limits. */
+static bool node_limit_is_closed(const struct controller *c)
 {
-    return c->core->config.use_limits && !c->core->limits_known;
+    return !core_may_grant(c->core) || (c->core->config.use_limits && !c->core->limits_known);
 }
 
 bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effect)
@@ -66,9 +67,9 @@ bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effe
     struct controller *c = m->c;
     struct ask_spec spec;
     struct ask_view view;
-    if (c->core->arbiter == NULL) {
+    if (c->core->arbiter == NULL || !core_may_grant(c->core)) {
         m->since = timestamp_to_usec(effect->profiles[effect->grant_profile].since);
-        return node_limit_is_unknown(c);
+        return node_limit_is_closed(c);
     }
     if (m->reserved != NULL) {
         if (ask_stage(m->reserved) == ASK_WAITING) {
@@ -95,7 +96,10 @@ struct str node_limit_explain(const struct managed_node *m, struct arena *out)
     struct controller *c = m->c;
     struct ask_spec spec;
     struct ask_view view;
-    if (node_limit_is_unknown(c)) {
+    if (!core_may_grant(c->core)) {
+        return arena_str(out, core_grants_stopped(c->core));
+    }
+    if (node_limit_is_closed(c)) {
         return STR("whether there are limits is not known yet");
     }
     node_limit_spec(m, STR(""), /* adopt= */ false, out, &spec);
@@ -233,7 +237,7 @@ void node_limit_inherit(struct managed_node *m, struct str profile)
 bool node_limit_holds(const struct managed_node *m)
 {
     const struct controller *c = m->c;
-    return c->core->arbiter == NULL ? !node_limit_is_unknown(c)
+    return c->core->arbiter == NULL ? !node_limit_is_closed(c)
                                     : m->reserved != NULL && ask_stage(m->reserved) == ASK_HELD;
 }
 
@@ -291,7 +295,7 @@ void node_limit_queue_offer(struct controller *c, struct wait_queue *queue)
         prioqueue_take(&queue->waiting, &m->queue_item);
         node_limit_spec(m, STR(""), /* adopt= */ false, &c->tmp, &spec);
         if (c->core->arbiter == NULL
-                ? !node_limit_is_unknown(c)
+                ? !node_limit_is_closed(c)
                 : arbiter_would_grant(c->core->arbiter, &spec, &c->tmp, &view)) {
             m->queue = NULL;
             m->offered = queue->id;

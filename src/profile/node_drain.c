@@ -59,6 +59,10 @@ void node_drain_stop(struct managed_node *m)
 struct str node_drain_text(const struct managed_node *m, struct arena *out)
 {
     struct str words = drain_text(m->drain, out);
+    struct str all = core_grants_stopped(m->c->core);
+    if (all.n > 0) {
+        return arena_printf(out, STR_FMT "; pods stay, " STR_FMT, STR_ARG(words), STR_ARG(all));
+    }
     struct str paused = node_limit_paused(m, out);
     if (paused.n == 0 || drain_is_done(m->drain)) {
         return words;

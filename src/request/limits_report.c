@@ -228,6 +228,9 @@ static struct str until_granted(const struct limits_report *b, const struct limi
         return arena_printf(out, "spec.paused of limit " STR_FMT " is false",
                             STR_ARG(c->limit.n > 0 ? c->limit : STR("it waits for")));
     }
+    if (str_eq(c->reason, STR("AllPaused"))) {
+        return STR("somebody runs 'drydock resume'");
+    }
     if (str_eq(c->reason, STR("Gap"))) {
         return STR("the gap between two operations is over");
     }

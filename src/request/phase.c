@@ -237,6 +237,9 @@ static struct phase_rollback grant_rollback(const struct phase_decision *l)
                   (f->ask.why != ASK_WHY_NONE && f->ask.why != ASK_WHY_NOT_COMPUTED))) {
         return rollback_for(COND_LIMIT_AVAILABLE, f->ask.reason, f->ask.message);
     }
+    if (f->ask.paused.n > 0) {
+        return rollback_for(COND_LIMIT_AVAILABLE, STR("Paused"), f->ask.paused);
+    }
     if (f->check == PHASE_CHECK_FAILED) {
         return rollback_for(COND_SAFE, STR("CheckFailed"), f->check_error);
     }

@@ -9,6 +9,15 @@
 #include "profile/controller.h"
 #include "profile/node_data.h"
 
+static void controller_source_add_why(struct controller_source *s, struct str *why, struct str more)
+{
+    if (more.n > 0) {
+        *why = why->n == 0
+                   ? more
+                   : arena_printf(&s->pause, STR_FMT "; " STR_FMT, STR_ARG(*why), STR_ARG(more));
+    }
+}
+
 static bool controller_source_ready(void *ctx, struct str *ret_why)
 {
     struct controller_source *s = ctx;
@@ -19,12 +28,8 @@ static bool controller_source_ready(void *ctx, struct str *ret_why)
     const struct core *core = controller_core(s->controller);
     bool ready = core_ready(core, ret_why);
     arena_reset(&s->pause);
-    struct str pause = core_pause_text(core, &s->pause);
-    if (pause.n > 0) {
-        *ret_why = ret_why->n == 0 ? pause
-                                   : arena_printf(&s->pause, STR_FMT "; " STR_FMT,
-                                                  STR_ARG(*ret_why), STR_ARG(pause));
-    }
+    controller_source_add_why(s, ret_why, core_pause_text(core, &s->pause));
+    controller_source_add_why(s, ret_why, core->paused);
     return ready;
 }
 
@@ -78,6 +83,7 @@ static void controller_source_status(void *ctx, struct web_status *ret)
         status.leading = core_leads(controller_core(s->controller));
         status.leader = core_leader(controller_core(s->controller));
         status.pause = core_pause_text(controller_core(s->controller), &s->pause);
+        status.paused = controller_core(s->controller)->paused;
         status.denied = controller_core(s->controller)->denied;
         controller_source_config_status(s, &status);
     }

@@ -97,6 +97,7 @@ static void fleet_document_begin(struct fleet_document *s)
             .leader = arena_str(&s->memory, status.leader),
             .why = status.ready ? STR_NONE : arena_str(&s->memory, status.why),
             .pause = arena_str(&s->memory, status.pause),
+            .paused = arena_str(&s->memory, status.paused),
             .denied = arena_str(&s->memory, status.denied),
             .config_file = arena_str(&s->memory, status.config_file),
             .config_error = arena_str(&s->memory, status.config_error),

@@ -105,6 +105,7 @@ static void web_status_json(struct web *web, struct json_writer *w)
     jw_pair_bool(w, "leading", s.leading);
     jw_pair_bool(w, "ready", s.ready);
     jw_pair(w, "why", s.ready ? STR_NONE : s.why);
+    jw_pair_some(w, "paused", s.paused);
     jw_pair_some(w, "missingRight", s.denied);
     if (s.pause.n > 0) {
         jw_pair(w, "pause", s.pause);

@@ -67,6 +67,7 @@ struct web_status {
     bool ready;
     struct str why;    /* not ready because of this */
     struct str pause;  /* why no requests are sent now; empty = they are sent */
+    struct str paused; /* why nothing new is granted: people said so; mostly empty */
     struct str denied; /* a right that is missing, and what is not done without it; mostly empty */
     uint64_t writes;   /* patches sent since the start */
     struct str config_file;

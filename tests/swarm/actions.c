@@ -264,6 +264,7 @@ usec_t sim_run_next_action(const struct sim_run *t)
     next = MIN(next, t->notify_fail_end);
     next = MIN(next, t->pdb_block_end);
     next = MIN(next, t->prometheus_no_end);
+    next = MIN(next, t->pause_all_end);
     next = MIN(next, t->rules_at);
     if (t->next_action < t->scenario->n) {
         next = MIN(next, t->scenario->actions[t->next_action].at);
@@ -325,6 +326,10 @@ static void sim_run_end_actions(struct sim_run *t, usec_t now)
         t->prometheus_no_end = USEC_NEVER;
         t->service.prometheus_no_since = USEC_NEVER;
     }
+    if (t->pause_all_end <= now) {
+        t->pause_all_end = USEC_NEVER;
+        sim_run_pause_all(t, /* pause= */ false);
+    }
     if (t->rules_at <= now) {
         sim_run_change_drain_rules(t);
     }
@@ -352,7 +357,7 @@ void sim_run_actions_due(struct sim_run *t)
             action_on_process(t, action);
         } else if (action->kind <= ACTION_COMPACT) {
             action_on_network(t, action);
-        } else if (action->kind <= ACTION_PROMETHEUS_NO) {
+        } else if (action->kind <= ACTION_PAUSE_ALL) {
             sim_run_service_action(t, action);
         } else {
             sim_run_request_action(t, action);
@@ -368,6 +373,7 @@ void sim_run_recover(struct sim_run *t)
     t->notify_fail_end = MIN(t->notify_fail_end, now);
     t->pdb_block_end = t->pdb_block_end != USEC_NEVER ? now : USEC_NEVER;
     t->prometheus_no_end = MIN(t->prometheus_no_end, now);
+    t->pause_all_end = t->pause_all_end != USEC_NEVER ? now : USEC_NEVER;
     t->server_up_at = MIN(t->server_up_at, now);
     for (uint32_t i = 0; i < t->scenario->processes; i++) {
         struct controller_process *p = &t->processes[i];

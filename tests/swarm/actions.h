@@ -25,6 +25,7 @@ struct sim_run {
     usec_t notify_fail_end;
     usec_t pdb_block_end;
     usec_t prometheus_no_end;
+    usec_t pause_all_end;
     struct rng rules_rng; /* its own: runs without rules are what they were before there were any */
     usec_t rules_at;      /* when the rules of a node change; USEC_NEVER: they do not */
     uint32_t file;        /* the configuration on disk: a valid one, or a broken one */
@@ -77,6 +78,8 @@ void sim_run_deliver_late_write(struct sim_run *t, struct controller_process *p)
 void sim_run_approve_all(struct sim_run *t);
 /* Budgets let no pod go, or one at a time again. */
 void sim_run_block_pdbs(struct sim_run *t, bool hold);
+/* Everything is paused by the Lease's annotation, or is not any more. */
+void sim_run_pause_all(struct sim_run *t, bool pause);
 usec_t sim_run_next_work(const struct sim_run *t);
 void sim_run_finish_work_due(struct sim_run *t, usec_t now);
 /* People approve everything, and lift what they cordoned. */

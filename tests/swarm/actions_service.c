@@ -3,6 +3,8 @@
  */
 #include "tests/swarm/actions.h"
 
+#include "kinds/keys.h"
+
 /* ── the configuration on disk ─────────────────────────────────────────────────────────────── */
 
 void sim_run_load_config(struct sim_run *t, struct controller_process *p)
@@ -223,6 +225,22 @@ void sim_run_block_pdbs(struct sim_run *t, bool hold)
     }
 }
 
+void sim_run_pause_all(struct sim_run *t, bool pause)
+{
+    struct str path =
+        arena_printf(&t->tmp, "/apis/coordination.k8s.io/v1/namespaces/default/leases/" STR_FMT,
+                     STR_ARG(CORE_LEASE_NAME));
+    struct str body = arena_printf(&t->tmp, "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":%s}}}",
+                                   STR_ARG(KEY_ALL_PAUSED), pause ? "\"by hand\"" : "null");
+    int status = sim_run_admin_request(t, "PATCH", path, STR("application/merge-patch+json"), body);
+    ASSERT(status == 200 || status == 404); /* before anybody leads there is no Lease */
+    if (!pause || status == 404) {
+        t->service.paused_since = USEC_NEVER;
+    } else {
+        t->service.paused_since = MIN(t->service.paused_since, virtual_loop_now(t->vloop));
+    }
+}
+
 void sim_run_service_action(struct sim_run *t, const struct action *action)
 {
     switch (action->kind) {
@@ -242,6 +260,10 @@ void sim_run_service_action(struct sim_run *t, const struct action *action)
         t->prometheus_no_end = virtual_loop_now(t->vloop) + action->duration;
         t->service.prometheus_no_since =
             MIN(t->service.prometheus_no_since, virtual_loop_now(t->vloop));
+        break;
+    case ACTION_PAUSE_ALL:
+        t->pause_all_end = virtual_loop_now(t->vloop) + action->duration;
+        sim_run_pause_all(t, /* pause= */ true);
         break;
     case ACTION_PDB_BLOCK:
         t->pdb_block_end = virtual_loop_now(t->vloop) + action->duration;

@@ -208,6 +208,31 @@ static void check_prometheus(struct check_service *s, const struct check_sender 
     }
 }
 
+/* P16: while everything is paused no node is taken into maintenance and no pod is evicted. */
+static void check_paused(struct check_service *s, const struct check_sender *sender,
+                         const char *what, struct str name)
+{
+    if (sender->now - CHECK_SERVICE_PAUSE_SEEN > s->paused_since) {
+        check_violation(s->basic,
+                        "P16: " STR_FMT " %s " STR_FMT " although everything has been paused for "
+                        "%lld ms",
+                        STR_ARG(sender->identity), what, STR_ARG(name),
+                        (long long)((sender->now - s->paused_since) / 1000));
+    }
+}
+
+static void check_enters_paused(struct check_service *s, const struct check_sender *sender,
+                                const struct oracle_node *before, const struct oracle_node *after)
+{
+    for (uint32_t i = 0; i < after->entry_n; i++) {
+        struct oracle_profile old = entry_before(before, after->entries[i].profile, sender->wall);
+        if (after->entries[i].current == CONFIG_STATE_MAINTENANCE &&
+            old.current != CONFIG_STATE_MAINTENANCE) {
+            check_paused(s, sender, "takes into maintenance", before->name);
+        }
+    }
+}
+
 /* I7: a node goes into maintenance on the version for which the Lease records its grant. */
 static void check_recorded(struct check_service *s, const struct check_sender *sender,
                            const struct oracle_node *before, const struct oracle_node *after,
@@ -259,6 +284,7 @@ static void send_patch(struct check_service *s, const struct check_sender *sende
     check_clock_checks(s, sender, &before, &after);
     check_prometheus(s, sender, &before, &after);
     check_recorded(s, sender, &before, &after, version);
+    check_enters_paused(s, sender, &before, &after);
 }
 
 /* The node may be drained: it is in maintenance by a profile that drains then, or on its way there
@@ -328,6 +354,7 @@ void check_service_on_send(struct check_service *s, const struct check_sender *s
     namespace = str_sub(head, STR("/api/v1/namespaces/").n, head.n);
     struct str pod = str_sub(rest, 0, str_find_char(rest, '/'));
     if (request->verb == API_DELETE || request->verb == API_POST) {
+        check_paused(s, sender, "evicts", pod);
         check_drain_rules_on_send(&s->rules, sender->identity, namespace, pod, sender->now);
     }
     if (request->verb == API_DELETE && !s->configs[sender->config].force) {

@@ -16,6 +16,8 @@
 #define CHECK_SERVICE_CONFIGS 2u
 #define CHECK_SERVICE_ANSWER_MAX                                                                   \
     SECONDS(45) /* how old an answer of Prometheus may be when a node goes by it */
+/* Whoever leads has read its Lease within the time for which it may act without renewing it. */
+#define CHECK_SERVICE_PAUSE_SEEN SECONDS(15)
 #define CHECK_SERVICE_SETTLED MINUTES(5) /* after the last fault: what waits has been looked at */
 
 struct check_service {
@@ -28,6 +30,7 @@ struct check_service {
     bool told_in_the_end; /* messages get through again when the faults are over */
     usec_t recovery_since;
     usec_t prometheus_no_since;     /* true time; USEC_NEVER: it says yes */
+    usec_t paused_since;            /* true time: everything is; USEC_NEVER: it is not */
     struct check_drain_rules rules; /* of nodes that are drained */
     struct arena memory;
     struct map sent;           /* writer/node/version → struct check_service_sent */

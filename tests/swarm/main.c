@@ -57,6 +57,7 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_PAIR_BY_NODE] = "pair-by-node",
     [MUTATION_MARKS_STAY] = "marks-stay",
     [MUTATION_NODE_BLIND] = "node-blind",
+    [MUTATION_ALL_PAUSED_IGNORED] = "all-paused-ignored",
     [MUTATION_WRITE_PAUSED] = "write-paused",
     [MUTATION_LINK_STALE] = "link-stale",
     [MUTATION_LINK_DEAF] = "link-deaf",
@@ -96,6 +97,7 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_WINDOW_IGNORED:
     case MUTATION_ORDER_IGNORED:
     case MUTATION_CORDON_LEFT:
+    case MUTATION_ALL_PAUSED_IGNORED:
         return STORY_DRAIN;
     case MUTATION_DROP_FAILED_NODE:
     case MUTATION_DATA_BYTES_WRONG:

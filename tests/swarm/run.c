@@ -97,8 +97,10 @@ static void sim_run_on_commit(void *ctx, const struct apiserver_commit *commit)
         check_basic_on_node_write(&t->basic, commit->user_agent, commit->old, commit->now);
     }
     if (str_eq(commit->plural, STR("leases")) && str_eq(commit->name, CORE_LEASE_NAME)) {
-        check_basic_on_lease_write(&t->basic, commit->user_agent, commit->now,
-                                   virtual_loop_now(t->vloop));
+        if (controller) { /* people only annotate it */
+            check_basic_on_lease_write(&t->basic, commit->user_agent, commit->now,
+                                       virtual_loop_now(t->vloop));
+        }
         if (t->service.on) {
             check_service_on_lease_commit(&t->service, virtual_loop_now(t->vloop));
         }
@@ -117,6 +119,7 @@ static void sim_run_init_service(struct sim_run *t)
         .told_in_the_end = scenario->messages_end == USEC_NEVER,
         .recovery_since = USEC_NEVER,
         .prometheus_no_since = USEC_NEVER,
+        .paused_since = USEC_NEVER,
         .rules = { .basic = &t->basic, .server = t->server },
     };
     for (uint32_t i = 0; t->service.on && i < CHECK_SERVICE_CONFIGS; i++) {
@@ -133,6 +136,7 @@ static void sim_run_init(struct sim_run *t, const struct scenario *scenario, mut
                            .notify_fail_end = USEC_NEVER,
                            .pdb_block_end = USEC_NEVER,
                            .prometheus_no_end = USEC_NEVER,
+                           .pause_all_end = USEC_NEVER,
                            .rules_at = USEC_NEVER,
                            .work_end = scenario->fault_time + scenario->calm,
                            .file_version = 1 };

@@ -48,6 +48,7 @@ static const char *const action_names[ACTION_COUNT] = {
     [ACTION_PDB_BLOCK] = "pdb-block",
     [ACTION_PROFILE_DROP] = "profile-drop",
     [ACTION_PROMETHEUS_NO] = "prometheus-no",
+    [ACTION_PAUSE_ALL] = "pause-all",
     [ACTION_REQUEST_CREATE] = "request-create",
     [ACTION_REQUEST_DELETE] = "request-delete",
     [ACTION_LIMIT_PAUSE] = "limit-pause",
@@ -228,6 +229,7 @@ static usec_t action_duration(enum action_kind kind, struct rng *rng)
     case ACTION_LIMIT_PAUSE:
     case ACTION_LIMIT_LOWER:
         return rng_usec(rng, SECONDS(5), MINUTES(3));
+    case ACTION_PAUSE_ALL:
     case ACTION_PROMETHEUS_NO:
         return rng_usec(rng, MINUTES(1), MINUTES(6)); /* longer than an answer counts */
     case ACTION_PDB_BLOCK:
@@ -351,6 +353,19 @@ static void scenario_draw_service(struct scenario *p)
     }
 }
 
+/* Sometimes somebody stops everything. Only where the Lease is read: without election a watch that
+ * is cut does not know of it. */
+static void scenario_draw_pause(struct scenario *p)
+{
+    static const struct story_actions choices = { 2, { ACTION_PAUSE_ALL }, 1 };
+    struct rng rng;
+    rng_init(&rng, p->seed ^ 0x2b9e6d13ULL);
+    for (uint32_t n = p->elect && rng_chance(&rng, 350) ? 1 + rng_below(&rng, choices.actions) : 0;
+         n > 0 && p->n < SCENARIO_ACTIONS_MAX; n--) {
+        scenario_add_action(p, &choices, &rng);
+    }
+}
+
 static int action_compare(const void *left, const void *right)
 {
     const struct action *a = left;
@@ -431,6 +446,7 @@ void scenario_make(struct scenario *p, uint64_t seed, enum story story)
     }
     if (story_has_config(p->story)) {
         scenario_draw_service(p);
+        scenario_draw_pause(p);
     }
     qsort(p->actions, p->n, sizeof(p->actions[0]), action_compare);
 }

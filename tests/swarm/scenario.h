@@ -58,6 +58,7 @@ enum action_kind {
     ACTION_PDB_BLOCK,     /* budgets let no pod go for `span` */
     ACTION_PROFILE_DROP,  /* a profile goes from the label of a node, whatever it does */
     ACTION_PROMETHEUS_NO, /* Prometheus changes its mind, and back again after `span` */
+    ACTION_PAUSE_ALL,     /* somebody pauses everything, for `span` */
     /* to requests and limits */
     ACTION_REQUEST_CREATE, /* an actor asks for a node */
     ACTION_REQUEST_DELETE, /* by somebody else than its actor */

@@ -109,7 +109,8 @@ function drawBanner() {
   const wrong = status.config && status.config.error;
   const odd = status.config && status.config.warnings;
   const used = wrong && status.config.loaded ? "the last good one stays in force" : "none is in force, profiles do nothing";
-  const text = wrong ? `The configuration was not taken over; ${used}. ${status.config.error}`
+  const text = status.paused ? `${status.paused[0].toUpperCase()}${status.paused.slice(1)}. Nothing new is granted and no pod is evicted until “drydock resume”.`
+    : wrong ? `The configuration was not taken over; ${used}. ${status.config.error}`
     : odd ? `The configuration may not mean what it was meant to. ${status.config.warnings}`
     : page.loaded && !status.ready ? `Not ready: ${status.why || "no reason is known"}` : "";
   if ($("banner").textContent !== text) $("banner").textContent = text;

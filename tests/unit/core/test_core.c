@@ -19,6 +19,7 @@ struct counting_part {
     uint32_t gone;
     uint32_t synced;
     uint32_t arbiters;
+    uint32_t capacity;
     int leading;
 };
 
@@ -74,6 +75,11 @@ static void on_arbiter(struct core_part *p)
     counting(p)->arbiters++;
 }
 
+static void on_capacity(struct core_part *p)
+{
+    counting(p)->capacity++;
+}
+
 static bool is_ready(const struct core_part *p, struct str *ret_why)
 {
     *ret_why = STR("the part waits");
@@ -90,6 +96,7 @@ static const struct core_part_ops counting_ops = {
     .on_synced = on_synced,
     .on_leading = on_leading,
     .on_arbiter = on_arbiter,
+    .on_capacity = on_capacity,
     .is_ready = is_ready,
     .is_busy = is_busy,
 };
@@ -169,11 +176,29 @@ static void fixture_send(struct fixture *f, const char *method, const char *path
     struct apiserver_request request = {
         .method = str_from(method),
         .path = str_from(path),
-        .content_type = yaml ? STR("application/yaml") : API_JSON,
+        .content_type = yaml                                     ? STR("application/yaml")
+                        : str_eq(str_from(method), STR("PATCH")) ? API_MERGE_PATCH
+                                                                 : API_JSON,
         .body = body,
     };
     apiserver_handle(f->server, &request, &f->memory, &reply);
     CHECK(reply.status < 300);
+}
+
+static void fixture_open_core(struct fixture *f, struct metrics *metrics, bool elect)
+{
+    f->core = core_new(&(struct core_config){ .loop = virtual_loop_root(f->time),
+                                              .api = &f->denying.api,
+                                              .metrics = metrics,
+                                              .server = STR("api:6443"),
+                                              .identity = STR("a_1"),
+                                              .elect = elect,
+                                              .use_limits = true,
+                                              .limits = { .namespace = STR("default") },
+                                              .on_stopped = fixture_on_stopped,
+                                              .ctx = f });
+    core_join(f->core, &f->a.part, &counting_ops);
+    core_join(f->core, &f->b.part, &counting_ops);
 }
 
 static void fixture_begin_with(struct fixture *f, struct metrics *metrics)
@@ -184,18 +209,7 @@ static void fixture_begin_with(struct fixture *f, struct metrics *metrics)
     f->api = sim_api_new(loop, f->server, NULL);
     f->denying = (struct denying_api){ .api.ops = &denying_ops, .upstream = f->api };
     fixture_send(f, "POST", "/api/v1/nodes", STR("{\"metadata\":{\"name\":\"n1\"}}"), false);
-    f->core = core_new(&(struct core_config){ .loop = loop,
-                                              .api = &f->denying.api,
-                                              .metrics = metrics,
-                                              .server = STR("api:6443"),
-                                              .identity = STR("a_1"),
-                                              .elect = true,
-                                              .use_limits = true,
-                                              .limits = { .namespace = STR("default") },
-                                              .on_stopped = fixture_on_stopped,
-                                              .ctx = f });
-    core_join(f->core, &f->a.part, &counting_ops);
-    core_join(f->core, &f->b.part, &counting_ops);
+    fixture_open_core(f, metrics, /* elect= */ true);
 }
 
 static void fixture_begin(struct fixture *f)
@@ -209,11 +223,16 @@ static void fixture_run(struct fixture *f, usec_t span)
     core_check(f->core);
 }
 
-static void fixture_end(struct fixture *f)
+static void fixture_close_core(struct fixture *f)
 {
     core_leave(&f->a.part);
     core_leave(&f->b.part);
     core_free(f->core);
+}
+
+static void fixture_end(struct fixture *f)
+{
+    fixture_close_core(f);
     sim_api_free(f->api);
     apiserver_free(f->server);
     arena_done(&f->memory);
@@ -447,6 +466,138 @@ TEST(core_logs_once_that_evictions_are_denied)
         "error=\"the right to create pods/eviction in namespace default is missing: the server "
         "answered 403: pods \\\"p\\\" is forbidden: User \\\"u\\\" cannot create resource "
         "\\\"pods/eviction\\\"\"\n");
+    drain_stop(d);
+    fixture_end(&f);
+}
+
+/* ── the pause of everything ───────────────────────────────────────────────────────────────── */
+
+#define LEASES "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+#define LEASE LEASES "/maintenance-controller-leader-election.cloud.sap"
+#define PAUSED(reason) STR("{\"metadata\":{\"annotations\":{\"drydock.dev/paused\":" reason "}}}")
+
+struct event_search {
+    const char *reason;
+    struct str note;
+    uint32_t n;
+};
+
+static void event_visit(void *ctx, const struct jval *event)
+{
+    struct event_search *s = ctx;
+    if (str_eq(jval_str(jval_get(event, STR("reason"))), str_from(s->reason))) {
+        s->note = jval_str(jval_get(event, STR("message"))); /* as it is stored */
+        s->n++;
+    }
+}
+
+static struct event_search fixture_events(struct fixture *f, const char *reason)
+{
+    struct event_search s = { .reason = reason };
+    apiserver_each(f->server, STR("events.k8s.io"), STR("events"), STR("default"), event_visit, &s);
+    return s;
+}
+
+TEST(core_is_paused_by_an_annotation_of_its_lease)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct metrics metrics;
+    struct fixture f;
+    metrics_init(&metrics);
+    fixture_begin_with(&f, &metrics);
+    CHECK(!core_may_grant(f.core)); /* not before the Lease was read */
+    core_start(f.core);
+    fixture_run(&f, SECONDS(30));
+    CHECK(core_may_grant(f.core));
+    uint32_t told = f.a.capacity;
+    fixture_send(&f, "PATCH", LEASE, PAUSED("\"storage\\nis down\""), false);
+    fixture_run(&f, SECONDS(6));
+    CHECK(core_holds_lease(f.core)); /* people's writes do not cost the Lease */
+    CHECK(!core_may_grant(f.core));
+    CHECK(core_may_act(f.core)); /* what was begun is brought to its end */
+    CHECK_STR(core_grants_stopped(f.core), "everything is paused: storage is down");
+    CHECK_EQ(f.a.capacity, told + 1);
+    struct event_search event = fixture_events(&f, "EverythingPaused");
+    CHECK_EQ(event.n, 1);
+    CHECK_STR(event.note, "everything is paused: storage is down");
+    metrics_text_print(&metrics, &text);
+    CHECK(str_contains(buf_str(&text), STR("\ndrydock_paused 1\n")));
+    fixture_run(&f, MINUTES(1)); /* renewals leave it where it is */
+    CHECK(!core_may_grant(f.core));
+    fixture_send(&f, "PATCH", LEASE, PAUSED("null"), false);
+    fixture_run(&f, SECONDS(6));
+    CHECK(core_may_grant(f.core));
+    CHECK_EQ(f.a.capacity, told + 2);
+    CHECK_EQ(fixture_events(&f, "EverythingResumed").n, 1);
+    buf_reset(&text);
+    metrics_text_print(&metrics, &text);
+    CHECK(str_contains(buf_str(&text), STR("\ndrydock_paused 0\n")));
+    fixture_end(&f);
+    metrics_done(&metrics);
+}
+
+/* Restarts and new leaders find it, with election and without, and without any CRD. */
+TEST(core_stays_paused_whoever_leads)
+{
+    for (int elect = 0; elect <= 1; elect++) {
+        struct fixture f;
+        check_case(elect);
+        fixture_begin(&f);
+        fixture_close_core(&f);
+        fixture_send(&f, "POST", LEASES,
+                     STR("{\"metadata\":{\"name\":\"maintenance-controller-leader-election.cloud."
+                         "sap\",\"annotations\":{\"drydock.dev/paused\":\"\"}}}"),
+                     false);
+        for (int life = 0; life < 2; life++) {
+            fixture_open_core(&f, NULL, elect != 0);
+            core_start(f.core);
+            for (int i = 0; i < 100; i++) {
+                fixture_run(&f, MSECONDS(500));
+                CHECK(!core_may_grant(f.core));
+            }
+            CHECK(core_leads(f.core));
+            CHECK_STR(core_grants_stopped(f.core), "everything is paused");
+            if (life == 0) {
+                fixture_close_core(&f);
+            }
+        }
+        fixture_send(&f, "DELETE", LEASE, STR(""), false);
+        fixture_run(&f, SECONDS(6));
+        CHECK(core_may_grant(f.core));
+        fixture_end(&f);
+    }
+    check_case(-1);
+}
+
+TEST(core_evicts_nothing_while_everything_is_paused)
+{
+    struct fixture f;
+    struct drain_status status;
+    fixture_begin(&f);
+    fixture_send(
+        &f, "POST", "/api/v1/namespaces/default/pods",
+        STR("{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{"
+            "\"name\":\"c\",\"image\":\"i\"}]}}"),
+        false);
+    core_start(f.core);
+    fixture_run(&f, SECONDS(30));
+    fixture_send(&f, "PATCH", LEASE, PAUSED("\"x\""), false);
+    fixture_run(&f, SECONDS(6));
+    struct drain *d = drain_start(f.core->drains,
+                                  &(struct drain_spec){ .node = STR("n1"),
+                                                        .eviction_timeout = MINUTES(10),
+                                                        .deletion_timeout = MINUTES(10),
+                                                        .grace = -1 },
+                                  drain_on_change, NULL);
+    fixture_run(&f, MINUTES(30));
+    drain_status(d, &status);
+    CHECK_EQ(status.left, 1);
+    CHECK_EQ(status.evicted, 0);
+    fixture_send(&f, "PATCH", LEASE, PAUSED("null"), false);
+    fixture_run(&f, SECONDS(6));
+    drain_status(d, &status);
+    CHECK_EQ(status.evicted, 1);
     drain_stop(d);
     fixture_end(&f);
 }

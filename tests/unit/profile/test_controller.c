@@ -30,6 +30,30 @@ static void story_on_stopped(void *ctx)
     s->stopped++;
 }
 
+static struct fake_watch *nodes_watch(struct story *s)
+{
+    LIST_EACH (&s->api.watches, link) {
+        struct fake_watch *w = CONTAINER_OF(link, struct fake_watch, link);
+        if (str_starts(w->path, STR("/api/v1/nodes"))) {
+            return w;
+        }
+    }
+    return NULL;
+}
+
+/* Without election the Lease is watched, in case somebody pauses everything: there is none. */
+static void story_sync_lease(struct story *s)
+{
+    LIST_EACH (&s->api.watches, link) {
+        struct fake_watch *w = CONTAINER_OF(link, struct fake_watch, link);
+        if (str_contains(w->path, STR("/leases?"))) {
+            fake_watch_line(
+                w, STR("{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\","
+                       "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}"));
+        }
+    }
+}
+
 static void story_begin(struct story *s, bool elect, const struct controller_config *config)
 {
     *s = (struct story){ .time = virtual_loop_new(1, WALL) };
@@ -45,6 +69,7 @@ static void story_begin(struct story *s, bool elect, const struct controller_con
         .ctx = s,
     };
     s->c = controller_open(&all, config);
+    story_sync_lease(s);
 }
 
 static void story_end(struct story *s)
@@ -84,7 +109,7 @@ static void story_sync(struct story *s, int version)
                      "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"%d\","
                      "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}",
                      version);
-    fake_watch_line(fake_watch_first(&s->api), mark);
+    fake_watch_line(nodes_watch(s), mark);
 }
 
 #define DATA                                                                                       \
@@ -99,7 +124,7 @@ TEST(controller_gives_a_node_its_state_and_then_rests)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 0); /* not before everything is known */
     story_sync(&s, 7);
@@ -129,11 +154,11 @@ TEST(controller_ignores_an_event_that_its_own_write_overtook)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
     fake_call_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 8, DONE)));
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 1);
     story_end(&s);
@@ -143,14 +168,14 @@ TEST(controller_observes_again_after_a_conflict)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
     fake_call_reply(&s.api, fake_call_first(&s.api), 409, STR("{}"));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 0);
     /* A heartbeat changes nothing that counts, only the version. */
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);
     CHECK(str_ends(fake_call_first(&s.api)->body, STR("\"resourceVersion\":\"6\"}}")));
@@ -161,7 +186,7 @@ TEST(controller_reads_the_node_when_no_event_explains_a_conflict)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
     fake_call_reply(&s.api, fake_call_first(&s.api), 409, STR("{}"));
@@ -179,8 +204,8 @@ TEST(controller_lets_a_failing_node_wait_alone)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ .window = 1 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1); /* the window */
@@ -197,11 +222,11 @@ TEST(controller_is_quiet_for_as_long_as_the_server_asks)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
     fake_call_reply_after(&s.api, fake_call_first(&s.api), 429, SECONDS(7));
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 7, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n2", 7, "")));
     story_run(&s, SECONDS(7) - 1);
     CHECK_EQ(s.api.call_count, 0);
     story_run(&s, SECONDS(2));
@@ -213,7 +238,7 @@ TEST(controller_leaves_a_node_alone_whose_data_it_cannot_read)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api),
+    fake_watch_line(nodes_watch(&s),
                     event_of(&s, "ADDED",
                              node_of(&s, "n1", 5,
                                      ",\"annotations\":{\"cloud.sap/maintenance-data\":"
@@ -234,7 +259,7 @@ TEST(controller_leaves_a_node_alone_whose_data_it_cannot_read)
     CHECK_STR(node.error,
               "failed to parse json value in data annotation: json: unknown field \"Extra\"");
     /* Mended by hand, it is served again. */
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 7, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "MODIFIED", node_of(&s, "n1", 7, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);
     story_end(&s);
@@ -260,14 +285,14 @@ TEST(controller_survives_what_no_server_should_send)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct story s;
         story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-        fake_watch_line(fake_watch_first(&s.api), str_from(cases[i].line));
+        fake_watch_line(nodes_watch(&s), str_from(cases[i].line));
         story_run(&s, SECONDS(1));
         struct str why = STR_NONE;
         CHECK(!core_ready(controller_core(s.c), &why));
         CHECK(str_contains(why, str_from(cases[i].why)));
         /* It lists again, and a server that has come to its senses is served. */
-        CHECK_EQ(s.api.watched, 2);
-        fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+        CHECK_EQ(s.api.watched, 3); /* once the Lease, twice the nodes */
+        fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
         story_sync(&s, 6);
         story_run(&s, 0);
         CHECK(core_ready(controller_core(s.c), &why));
@@ -289,7 +314,7 @@ TEST(controller_refuses_a_ten_megabyte_annotation)
         buf_add_char(&line, 'x');
     }
     buf_add(&line, STR("\"}}}}"));
-    fake_watch_line(fake_watch_first(&s.api), buf_str(&line));
+    fake_watch_line(nodes_watch(&s), buf_str(&line));
     struct str why = STR_NONE;
     CHECK(!core_ready(controller_core(s.c), &why));
     CHECK(str_contains(why, STR("at most")));
@@ -302,7 +327,7 @@ TEST(controller_acts_only_while_it_leads)
 {
     struct story s;
     story_begin(&s, /* elect= */ true, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
     struct fake_call *get = fake_call_first(&s.api);
@@ -328,7 +353,7 @@ TEST(controller_acts_only_while_it_leads)
     story_run(&s, SECONDS(11)); /* the renewal gets no answer */
     CHECK(!core_leads(controller_core(s.c)));
     CHECK_EQ(s.leading, 0);
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 9, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n2", 9, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1); /* the renewal, and no patch */
     CHECK_EQ(fake_call_first(&s.api)->verb, API_PUT);
@@ -339,7 +364,7 @@ TEST(controller_stop_waits_for_answers_and_reports)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
     core_stop(controller_core(s.c));
@@ -356,10 +381,10 @@ TEST(controller_forgets_a_node_with_its_patch_under_way)
 {
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "DELETED", node_of(&s, "n1", 7, "")));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "DELETED", node_of(&s, "n1", 7, "")));
     story_run(&s, 0);
     CHECK_EQ(controller_node_count(s.c), 0);
     CHECK_EQ(s.api.call_count, 0);
@@ -385,14 +410,14 @@ TEST(controller_gives_the_place_of_a_node_that_is_gone_to_the_next_at_once)
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ .wait_for_config = true });
     CHECK_EQ(controller_configure(s.c, STR("f"), STR(ROLL), (struct ucfg_env){ 0 }), 0);
-    struct fake_watch *watch = fake_watch_first(&s.api);
+    struct fake_watch *watch = nodes_watch(&s);
     fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance"))));
     fake_watch_line(watch,
                     event_of(&s, "ADDED", node_of(&s, "n2", 6, ROLLING("maintenance-required"))));
     story_sync(&s, 7);
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 0);
-    watch = fake_watch_first(&s.api);
+    watch = nodes_watch(&s);
     fake_watch_line(watch,
                     event_of(&s, "DELETED", node_of(&s, "n1", 8, ROLLING("in-maintenance"))));
     story_run(&s, 0);
@@ -407,13 +432,13 @@ TEST(controller_reads_nodes_anew_when_its_first_configuration_comes_late)
     struct story s;
     story_begin(&s, /* elect= */ false, &(struct controller_config){ .wait_for_config = true });
     struct str node = event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance")));
-    fake_watch_line(fake_watch_first(&s.api), node);
+    fake_watch_line(nodes_watch(&s), node);
     story_sync(&s, 7);
     story_run(&s, SECONDS(1));
     CHECK_EQ(controller_configure(s.c, STR("f"), STR(ROLL), (struct ucfg_env){ 0 }), 0);
     story_run(&s, SECONDS(1));
     CHECK_EQ(s.api.sent, 0); /* not on half of what there is to know */
-    fake_watch_line(fake_watch_first(&s.api), node);
+    fake_watch_line(nodes_watch(&s), node);
     story_sync(&s, 7);
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 0); /* it is as it should be */
@@ -455,7 +480,7 @@ TEST(controller_serves_who_waited_longest_when_a_window_opens_for_many)
                      "    transitions: [{check: window && room, next: in-maintenance}]\n"),
                  (struct ucfg_env){ 0 }),
              0);
-    struct fake_watch *watch = fake_watch_first(&s.api);
+    struct fake_watch *watch = nodes_watch(&s);
     const char *required = "maintenance-required";
     fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n1", 5, "a", required, "03:00")));
     fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n2", 6, "a", required, "01:00")));
@@ -497,7 +522,7 @@ TEST(controller_goes_on_with_what_has_begun_before_it_begins_something_new)
                      "  in-maintenance: {transitions: [{check: over, next: operational}]}\n"),
                  (struct ucfg_env){ 0 }),
              0);
-    struct fake_watch *watch = fake_watch_first(&s.api);
+    struct fake_watch *watch = nodes_watch(&s);
     const char *inside = "in-maintenance";
     fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
@@ -535,7 +560,7 @@ TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
                      "    transitions: [{check: all && each, next: in-maintenance}]\n"),
                  (struct ucfg_env){ 0 }),
              0);
-    struct fake_watch *watch = fake_watch_first(&s.api);
+    struct fake_watch *watch = nodes_watch(&s);
     const char *required = "maintenance-required";
     const char *gone = waiting_of(&s, "n2", 10, "b", "in-maintenance", "00:00");
     fake_watch_line(watch,
@@ -548,7 +573,7 @@ TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
     story_sync(&s, 9);
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 0);
-    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "DELETED", gone));
+    fake_watch_line(nodes_watch(&s), event_of(&s, "DELETED", gone));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);
     CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n5");
@@ -588,7 +613,7 @@ TEST(controller_looks_at_a_node_that_waits_for_two_groups)
     buf_printf(&two, in, "two", "two");
     buf_add_char(&one, '\0');
     buf_add_char(&two, '\0');
-    struct fake_watch *watch = fake_watch_first(&s.api);
+    struct fake_watch *watch = nodes_watch(&s);
     fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, buf_str(&one).p)));
     fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, buf_str(&two).p)));
     fake_watch_line(
@@ -613,7 +638,7 @@ TEST(controller_looks_at_a_node_that_waits_for_two_groups)
                     "\\\"Notifications\\\":{}}\"}")));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 1);
-    fake_watch_line(fake_watch_first(&s.api),
+    fake_watch_line(nodes_watch(&s),
                     event_of(&s, "DELETED", node_of(&s, "n2", 10, buf_str(&two).p)));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);

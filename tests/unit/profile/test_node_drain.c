@@ -321,3 +321,74 @@ TEST(node_drain_names_every_pod_that_is_blocked)
     CHECK(str_contains(report.drain, STR("default/web: ")));
     CHECK(str_contains(report.drain, STR("budget all allows no disruption")));
 }
+
+#define LEASE                                                                                      \
+    "/apis/coordination.k8s.io/v1/namespaces/default/leases/"                                      \
+    "maintenance-controller-leader-election.cloud.sap"
+
+static void story_pause(struct story *s, const char *reason)
+{
+    story_ask(s, "PATCH", LEASE,
+              arena_printf(&s->memory,
+                           "{\"metadata\":{\"annotations\":{\"drydock.dev/paused\":%s}}}", reason)
+                  .p);
+    story_run(s, SECONDS(6));
+}
+
+/* A drain that is under way stands still with its cordon, says so, and goes on. */
+TEST(node_drain_rests_while_everything_is_paused)
+{
+    CLEANUP(story_end)
+    struct story s;
+    struct node_report report;
+    story_begin(&s);
+    story_block(&s);
+    story_pause(&s, "\"storage is down\"");
+    story_ask(&s, "DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/all", "");
+    story_run(&s, MINUTES(30));
+    CHECK(is_there(&s, "web") && is_there(&s, "db") && is_there(&s, "job"));
+    CHECK(is_cordoned(&s));
+    CHECK(controller_explain(s.c, STR("node-001"), &s.memory, &report));
+    CHECK_STR(report.waits, "everything is paused: storage is down");
+    CHECK(str_ends(report.drain, STR("; pods stay, everything is paused: storage is down")));
+    story_pause(&s, "null");
+    story_run(&s, MINUTES(5));
+    CHECK(!is_there(&s, "web"));
+    CHECK_STR(state_of(&s), "in-maintenance");
+}
+
+/* Nothing begins: neither a cordon nor, for a node that is empty already, its maintenance. */
+TEST(node_drain_does_not_begin_while_everything_is_paused)
+{
+    CLEANUP(story_end)
+    struct story s;
+    struct node_report report;
+    story_begin(&s);
+    story_pause(&s, "\"\"");
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":\"true\"}}}");
+    story_run(&s, MINUTES(30));
+    CHECK_STR(state_of(&s), "maintenance-required"); /* that it is needed may be said */
+    CHECK(!is_cordoned(&s));
+    CHECK(controller_explain(s.c, STR("node-001"), &s.memory, &report));
+    CHECK_STR(report.waits, "everything is paused");
+    story_pause(&s, "null");
+    story_run(&s, MINUTES(5));
+    CHECK_STR(state_of(&s), "in-maintenance");
+}
+
+/* A node that is on its way can be given up all the same. */
+TEST(node_drain_can_be_aborted_while_everything_is_paused)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_block(&s);
+    story_pause(&s, "\"x\"");
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":null},"
+              "\"annotations\":{\"drydock.dev/abort\":\"true\"}}}");
+    story_run(&s, SECONDS(5));
+    CHECK(!is_cordoned(&s));
+    CHECK_STR(state_of(&s), "operational");
+}

@@ -45,6 +45,7 @@ struct requests_fixture {
     struct requests_config config; /* what a test wants different */
     bool leading;
     bool open;
+    const char *paused;     /* everything is, and why; NULL: it is not. arbiter_wake follows */
     bool grants_unnumbered; /* the CRDs are of a version that did not number grants */
     usec_t skew;            /* how far the clock of the next controller is off */
     struct loop *view;      /* of such a controller; otherwise it shares the world's */
@@ -280,6 +281,12 @@ static inline bool fixture_may_act(void *ctx)
     return q->leading && q->reflector.synced;
 }
 
+static inline struct str fixture_paused(void *ctx)
+{
+    struct requests_fixture *q = ctx;
+    return q->paused != NULL ? str_from(q->paused) : STR_NONE;
+}
+
 static inline void fixture_on_turn(void *ctx)
 {
     struct requests_fixture *q = ctx;
@@ -326,6 +333,7 @@ static inline void fixture_start_controller(struct requests_fixture *q)
         .nodes = &q->nodes,
         .namespace = STR("default"),
         .may_act = fixture_may_act,
+        .paused = fixture_paused,
         .wall = fixture_wall,
         .on_turn = fixture_on_turn,
         .ctx = q,

@@ -572,6 +572,54 @@ TEST(requests_that_a_pause_stops_stay_pending)
     fixture_run_until_phase(&q, "mr-1", "Approved");
 }
 
+/* A pause of the limit, or of everything, gives back what was not approved yet: the node takes pods
+ * again, and the request waits. What was approved is the actor's. */
+static void pause_in_preparation(struct requests_fixture *q, bool everything, bool pause)
+{
+    if (everything) {
+        q->paused = pause ? "everything is paused: x" : NULL;
+        arbiter_wake(q->arbiter);
+    } else {
+        (void)fixture_http(q, 200, "PATCH", "/apis/repairman.k8s.io/v1/maintenancelimits/node",
+                           pause ? "{\"spec\":{\"paused\":true}}"
+                                 : "{\"spec\":{\"paused\":false}}");
+    }
+}
+
+TEST(requests_that_are_prepared_wait_again_while_there_is_a_pause)
+{
+    for (int everything = 0; everything <= 1; everything++) {
+        CLEANUP(fixture_done)
+        struct requests_fixture q = { 0 };
+        check_case(everything);
+        fixture_begin(&q, 3, 1);
+        fixture_create_limit(&q, "node", "{\"limit\":100,\"drain\":{\"postGraceSeconds\":600}}");
+        fixture_create_request(&q, "mr-1", "node-001", "");
+        fixture_run_until_phase(&q, "mr-1", "Preparing");
+        fixture_run(&q, SECONDS(30));
+        pause_in_preparation(&q, everything != 0, true);
+        fixture_run(&q, SECONDS(30));
+        CHECK_STR(fixture_text(&q, "mr-1", "status.phase"), "Pending");
+        CHECK_STR(fixture_text(&q, "mr-1", "status.reason"), everything ? "AllPaused" : "Paused");
+        CHECK_STR(fixture_text(&q, "mr-1", "status.message"),
+                  everything ? "everything is paused: x" : "limit node is paused");
+        CHECK_EQ(fixture_reservations(&q), 0);
+        CHECK_EQ(q.rejected, 0); /* nobody's fault */
+        fixture_run(&q, MINUTES(30));
+        CHECK_STR(fixture_text(&q, "mr-1", "status.phase"), "Pending");
+        pause_in_preparation(&q, everything != 0, false);
+        fixture_run(&q, MINUTES(15));
+        CHECK_STR(fixture_text(&q, "mr-1", "status.phase"), "Approved");
+        pause_in_preparation(&q, everything != 0, true);
+        fixture_run(&q, MINUTES(1));
+        CHECK_STR(fixture_text(&q, "mr-1", "status.phase"), "Approved");
+        fixture_set_state(&q, "mr-1", "Completed");
+        fixture_run_until_phase(&q, "mr-1", "Completed");
+        fixture_run_until_clean(&q);
+    }
+    check_case(-1);
+}
+
 TEST(requests_wait_for_their_definition_to_be_installed)
 {
     CLEANUP(fixture_done)
