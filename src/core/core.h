@@ -22,6 +22,9 @@
 
 struct core_part;
 
+/* What the leader keeps in the Lease, for lease_note. */
+enum { CORE_NOTE_GRANTS, CORE_NOTE_ALERTS };
+
 /* A MaintenanceRequest that somebody should know of; texts live until the call ends. */
 struct core_request_news {
     bool expired; /* its actor has not finished in time; otherwise it was rejected */

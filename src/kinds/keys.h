@@ -53,6 +53,10 @@
 /* Annotation of the controller's Lease: grants of profiles whose patches are under way. */
 #define KEY_LEASE_GRANTS STR(KEYS_OWN "grants")
 
+/* Annotation of the controller's Lease: messages about drains and requests that are not sent yet,
+ * and which drains were told of; profile/alert_record.h. */
+#define KEY_LEASE_ALERTS STR(KEYS_OWN "alerts")
+
 /* Annotation of the controller's Lease; set by people (`drydock pause`), the value is the reason:
  * nothing new is granted, and no pod is evicted, until it is gone (`drydock resume`). */
 #define KEY_ALL_PAUSED_TEXT KEYS_OWN "paused"

@@ -21,8 +21,10 @@ void lease_init(struct lease *l, struct client *client, const struct lease_confi
         .object = { .max = LEASE_BYTES_MAX },
         .record = { .max = LEASE_BYTES_MAX },
         .body = { .max = LEASE_BYTES_MAX },
-        .note = { .max = LEASE_BYTES_MAX },
     };
+    for (uint32_t i = 0; i < LEASE_NOTES; i++) {
+        l->notes[i].text.max = LEASE_BYTES_MAX;
+    }
     ASSERT(config->identity.n > 0 && config->name.n > 0 && config->namespace.n > 0);
     loop_timer_init(&l->timer, client->loop, lease_on_timer, l);
 }
@@ -41,7 +43,9 @@ void lease_done(struct lease *l)
     buf_done(&l->path);
     buf_done(&l->body);
     buf_done(&l->holder);
-    buf_done(&l->note);
+    for (uint32_t i = 0; i < LEASE_NOTES; i++) {
+        buf_done(&l->notes[i].text);
+    }
     l->client = NULL;
 }
 
@@ -141,6 +145,31 @@ static bool lease_is_others(const struct lease *l)
     return loop_now(l->client->loop) < l->observed_at + SECONDS(l->duration_s);
 }
 
+static bool lease_is_noting(const struct lease *l)
+{
+    bool noting = false;
+    for (uint32_t i = 0; i < LEASE_NOTES; i++) {
+        noting = noting || l->notes[i].noting;
+    }
+    return noting;
+}
+
+static void lease_compose_notes(const struct lease *l, struct arena *tmp, struct tree *root)
+{
+    for (uint32_t i = 0; i < LEASE_NOTES; i++) {
+        const struct lease_note *note = &l->notes[i];
+        if (!note->noting) {
+            continue;
+        }
+        struct tree *annotations = tree_make_at(tmp, root, "metadata.annotations");
+        if (note->text.n > 0) {
+            tree_set(tmp, annotations, l->config.note_keys[i], tree_str(tmp, buf_str(&note->text)));
+        } else {
+            (void)tree_del(annotations, l->config.note_keys[i]); /* it may not be there */
+        }
+    }
+}
+
 /* Writes the Lease with us as its holder (or nobody) into `body`; what we do not know stays. */
 static int lease_compose(struct lease *l, bool release, struct err *err)
 {
@@ -175,11 +204,10 @@ static int lease_compose(struct lease *l, bool release, struct err *err)
     }
     tree_set(&tmp, spec, STR("renewTime"), tree_str(&tmp, now));
     tree_set(&tmp, spec, STR("leaseTransitions"), tree_i64(&tmp, transitions));
-    if (l->noting && mine) {
-        tree_set(&tmp, tree_make_at(&tmp, root, "metadata.annotations"), l->config.note_key,
-                 tree_str(&tmp, buf_str(&l->note)));
+    if (mine) {
+        lease_compose_notes(l, &tmp, root);
     }
-    bool force = l->noting && mutated(l->client->mutations, MUTATION_LEDGER_BY_FORCE);
+    bool force = lease_is_noting(l) && mutated(l->client->mutations, MUTATION_LEDGER_BY_FORCE);
     if (force || (release && mutated(l->client->mutations, MUTATION_RELEASE_OTHERS))) {
         (void)tree_del_at(root, "metadata.resourceVersion"); /* as the bug would */
     }
@@ -214,7 +242,8 @@ static void lease_send(struct lease *l, enum api_verb verb, bool giving)
     };
     l->verb = verb;
     l->giving = giving;
-    l->note_sent = verb == API_GET || !l->noting || !lease_holder_is_me(l) ? 0 : l->note_serial;
+    l->note_sent =
+        verb == API_GET || !lease_is_noting(l) || !lease_holder_is_me(l) ? 0 : l->note_serial;
     l->sent_at = loop_now(l->client->loop);
     l->call = api_send(l->client->api, &request, lease_on_reply, l);
 }
@@ -242,7 +271,9 @@ static void lease_notice(struct lease *l)
     if (l->state == LEASE_HOLD && lost &&
         !mutated(l->client->mutations, MUTATION_LEASE_NEVER_STOPS)) {
         l->state = LEASE_FOLLOW;
-        l->noting = false; /* another's notes are not ours to overwrite */
+        for (uint32_t i = 0; i < LEASE_NOTES; i++) {
+            l->notes[i].noting = false; /* another's notes are not ours to overwrite */
+        }
         l->config.on_change(l->config.ctx, false);
     }
 }
@@ -345,7 +376,7 @@ static void lease_on_written(struct lease *l)
     lease_notice(l);
     if (l->state == LEASE_RELEASE) {
         lease_try(l);
-    } else if (l->state == LEASE_HOLD && l->noting && l->note_serial > l->note_written) {
+    } else if (l->state == LEASE_HOLD && lease_is_noting(l) && l->note_serial > l->note_written) {
         lease_try(l);
     } else if (l->state == LEASE_HOLD) {
         lease_schedule(l, MAX(now, l->sent_at + LEASE_RETRY));
@@ -418,28 +449,30 @@ void lease_release(struct lease *l)
     }
 }
 
-uint64_t lease_note(struct lease *l, struct str note, bool hurry)
+uint64_t lease_note(struct lease *l, uint32_t which, struct str note, bool hurry)
 {
-    ASSERT(l->state == LEASE_HOLD && l->config.note_key.n > 0);
-    buf_reset(&l->note);
-    buf_add(&l->note, note);
+    ASSERT(which < LEASE_NOTES);
+    ASSERT(l->state == LEASE_HOLD && l->config.note_keys[which].n > 0);
+    buf_reset(&l->notes[which].text);
+    buf_add(&l->notes[which].text, note);
     l->note_serial++;
-    l->noting = true;
+    l->notes[which].noting = true;
     if (l->call == NULL && hurry) {
         lease_try(l);
     }
     return l->note_serial;
 }
 
-struct str lease_read_note(const struct lease *l, struct arena *out)
+struct str lease_read_note(const struct lease *l, uint32_t which, struct arena *out)
 {
+    ASSERT(which < LEASE_NOTES);
     const struct jval *root = NULL;
     struct err ignored = { 0 };
     if (l->object.n == 0 || json_parse(buf_str(&l->object), 0, out, &root, &ignored) < 0) {
         return STR_NONE;
     }
-    return arena_str(out,
-                     jval_str(jval_get(jval_at(root, "metadata.annotations"), l->config.note_key)));
+    return arena_str(
+        out, jval_str(jval_get(jval_at(root, "metadata.annotations"), l->config.note_keys[which])));
 }
 
 void lease_check(const struct lease *l)

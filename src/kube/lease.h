@@ -29,6 +29,8 @@
 #define LEASE_BYTES_MAX                                                                            \
     ((size_t)256 * 1024) /* the record is some 400 bytes; grants are added to it */
 
+#define LEASE_NOTES 2u /* annotations that the holder keeps in it */
+
 enum lease_state {
     LEASE_IDLE,
     LEASE_FOLLOW,  /* looks every retry period, takes it when it can */
@@ -46,8 +48,8 @@ struct lease_config {
     /* After lease_release: it is given back, or that was given up. */
     void (*on_released)(void *ctx);
     void (*on_error)(void *ctx, const struct err *err);
-    /* The annotation that lease_note writes; empty = none is written. Borrowed. */
-    struct str note_key;
+    /* The annotations that lease_note writes; empty = none is written. Borrowed. */
+    struct str note_keys[LEASE_NOTES];
     /* A note of lease_note is on the server; `serial` is the newest of which that is true. */
     void (*on_noted)(void *ctx, uint64_t serial);
     /* The Lease as it was just read, or as a write of ours came back: for what people have written
@@ -62,21 +64,23 @@ struct lease {
     enum lease_state state;
     struct loop_timer timer;
     struct api_call *call;
-    enum api_verb verb;    /* of `call` */
-    bool giving;           /* `call` gives the lease back */
-    usec_t sent_at;        /* of `call` */
-    usec_t next_try;       /* when no call is under way */
-    usec_t held_until;     /* HOLD: monotonic; acting ends here */
-    usec_t release_end;    /* RELEASE: when to give up */
-    usec_t observed_at;    /* when the record was last seen to change */
-    struct buf object;     /* the Lease as last read, JSON */
-    struct buf record;     /* its spec, as compared */
-    struct buf path;       /* of the lease, and of its collection */
-    struct buf body;       /* working memory */
-    struct buf holder;     /* who holds it, as last read */
-    struct buf note;       /* what the annotation is to hold */
-    bool noting;           /* otherwise it is left as it is */
-    uint64_t note_serial;  /* of `note` */
+    enum api_verb verb; /* of `call` */
+    bool giving;        /* `call` gives the lease back */
+    usec_t sent_at;     /* of `call` */
+    usec_t next_try;    /* when no call is under way */
+    usec_t held_until;  /* HOLD: monotonic; acting ends here */
+    usec_t release_end; /* RELEASE: when to give up */
+    usec_t observed_at; /* when the record was last seen to change */
+    struct buf object;  /* the Lease as last read, JSON */
+    struct buf record;  /* its spec, as compared */
+    struct buf path;    /* of the lease, and of its collection */
+    struct buf body;    /* working memory */
+    struct buf holder;  /* who holds it, as last read */
+    struct lease_note {
+        struct buf text; /* what the annotation is to hold; empty: it is to go */
+        bool noting;     /* otherwise it is left as it is */
+    } notes[LEASE_NOTES];
+    uint64_t note_serial;  /* of `notes` */
     uint64_t note_sent;    /* that `call` carries */
     uint64_t note_written; /* that the server has */
     bool seen;             /* there is a record to compare with */
@@ -102,9 +106,9 @@ struct str lease_holder(const struct lease *l);
 
 /* HOLD: writes a note into the Lease by compare-and-swap, at once or behind the write that is under
  * way; without `hurry` with the next renewal. One write carries what came meanwhile. Whoever has
- * lost the lease cannot write. Answers the note's serial, for on_noted. */
-uint64_t lease_note(struct lease *l, struct str note, bool hurry);
+ * lost the lease cannot write. Answers the note's serial, for on_noted. `which` of note_keys. */
+uint64_t lease_note(struct lease *l, uint32_t which, struct str note, bool hurry);
 /* The note as it was last read; empty = none. Lives in `out`. */
-struct str lease_read_note(const struct lease *l, struct arena *out);
+struct str lease_read_note(const struct lease *l, uint32_t which, struct arena *out);
 
 void lease_check(const struct lease *l);

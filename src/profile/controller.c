@@ -32,6 +32,7 @@ static void controller_on_leading(struct core_part *p, bool leading)
         /* Drains and notifications ended when the last leadership did. No event need come for a
          * node that had one, so all nodes are decided. */
         turn_mark_all(c);
+        alerts_inherit(c->alerts);
     } else {
         grant_drop_all(c);
         external_facts_drop_all_pods(c->external); /* only the leader watches pods */

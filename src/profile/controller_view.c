@@ -1,6 +1,7 @@
 /*
  * What others read of the controller: metrics, nodes, explanations; and its self-check.
  */
+#include "profile/alerts.h"
 #include "profile/controller_internal.h"
 #include "kinds/keys.h"
 #include "profile/node_report.h"
@@ -51,7 +52,7 @@ void controller_view_collect(void *ctx)
     }
     controller_metrics_nodes(&c->metrics, STR(""), none);
     metric_set(c->metrics.unreadable, unreadable);
-    metric_set(c->metrics.unsent, unsent);
+    metric_set(c->metrics.unsent, unsent + alerts_unsent(c->alerts));
     metric_set(c->metrics.queue[0], c->core->nodes.store.dirty_count);
     metric_set(c->metrics.queue[1], c->stats.in_flight);
     metric_set(c->metrics.queue[2], c->waking.n);
@@ -325,6 +326,7 @@ bool controller_explain(struct controller *c, struct str name, struct arena *out
     };
     explain_labels(c, node, out, ret);
     node_notify_explain(m, out, ret);
+    alerts_explain(c->alerts, item->name, out, ret);
     drains_each(c->core->drains, explain_one_drain,
                 &(struct explain_drain){ .node = item->name, .out = out, .report = ret });
     ret->orphan = node->unschedulable ? node_annotation(node, KEY_PROFILE_CORDON) : STR_NONE;

@@ -305,7 +305,7 @@ void grant_commit(struct controller *c)
     lease_grants_print(&c->ledger, &c->body);
     c->ledger.dirty = false;
     /* Removals alone can wait. */
-    uint64_t serial = lease_note(&c->core->lease, buf_str(&c->body), waits);
+    uint64_t serial = lease_note(&c->core->lease, CORE_NOTE_GRANTS, buf_str(&c->body), waits);
     MAP_EACH (&c->ledger.entries, entry) {
         struct managed_node *m = grant_recording_node(c, entry);
         if (m != NULL && m->grant->serial == 0) {
@@ -358,7 +358,8 @@ void grant_inherit_all(struct controller *c)
     if (!c->core->config.elect) {
         return;
     }
-    if (lease_grants_parse(&c->ledger, lease_read_note(&c->core->lease, &tmp), &err) < 0) {
+    if (lease_grants_parse(&c->ledger, lease_read_note(&c->core->lease, CORE_NOTE_GRANTS, &tmp),
+                           &err) < 0) {
         log_error(c->log, "the Lease's record of grants cannot be read; it is made anew",
                   KV_ERR(&err));
         lease_grants_clear(&c->ledger);

@@ -18,6 +18,7 @@
 #include "format/ucfg.h"
 
 static const struct fuzz_limit limits[] = {
+    { .target = STR_INIT("alert_record"), .bytes = ANNOTATIONS_BYTES_MAX },
     { .target = STR_INIT("cel"), .bytes = CEL_TEXT_MAX },
     { .target = STR_INIT("config"), .bytes = UCFG_BYTES_MAX },
     { .target = STR_INIT("convert"), .bytes = CONVERT_BYTES_MAX },

@@ -1,5 +1,6 @@
 /* What is told besides the states of profiles, by a whole controller against the sandbox. */
 #include "profile/controller.h"
+#include "profile/node_report.h"
 
 #include "sandbox/sim/outbound.h"
 #include "sandbox/sim/sim_api.h"
@@ -56,23 +57,13 @@ static void story_run(struct story *s, usec_t span)
 
 #define BUDGETS "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
-/* A node with one pod under a budget that lets no pod go; a label has the node drained. */
-static void story_begin(struct story *s)
+static void story_start(struct story *s, const char *identity)
 {
-    *s = (struct story){ .v = virtual_loop_new(1, WALL) };
-    struct loop *loop = virtual_loop_root(s->v);
-    s->server = apiserver_new(loop, 1);
-    s->world = world_new(loop, s->server, &(struct world_config){ .seed = 1, .nodes = 1 });
-    faults_init(&s->faults, 1);
-    s->door = sim_api_new(loop, s->server, &s->faults);
-    inbox_init(&s->inbox);
-    s->inbox.script = on_message;
-    s->inbox.ctx = s;
-    s->outbound = sim_outbound_new(loop, &s->inbox, NULL);
-    s->c = controller_open(
-        &(struct core_config){
-            .loop = loop, .api = s->door, .identity = STR("a_1"), .elect = true },
-        &(struct controller_config){ .outbound = s->outbound });
+    s->c = controller_open(&(struct core_config){ .loop = virtual_loop_root(s->v),
+                                                  .api = s->door,
+                                                  .identity = str_from(identity),
+                                                  .elect = true },
+                           &(struct controller_config){ .outbound = s->outbound });
     CHECK_EQ(controller_configure(
                  s->c, STR("f"),
                  STR("intervals: {requeue: 24h}\n"
@@ -105,6 +96,30 @@ static void story_begin(struct story *s)
                      "    - {check: asked, trigger: drain, next: in-maintenance}\n"),
                  (struct ucfg_env){ 0 }),
              0);
+}
+
+/* The leader dies, and another one comes. */
+static void story_next_leader(struct story *s)
+{
+    controller_close(s->c);
+    story_start(s, "b_2");
+    story_run(s, MINUTES(1));
+}
+
+/* A node with one pod under a budget that lets no pod go; a label has the node drained. */
+static void story_begin(struct story *s)
+{
+    *s = (struct story){ .v = virtual_loop_new(1, WALL) };
+    struct loop *loop = virtual_loop_root(s->v);
+    s->server = apiserver_new(loop, 1);
+    s->world = world_new(loop, s->server, &(struct world_config){ .seed = 1, .nodes = 1 });
+    faults_init(&s->faults, 1);
+    s->door = sim_api_new(loop, s->server, &s->faults);
+    inbox_init(&s->inbox);
+    s->inbox.script = on_message;
+    s->inbox.ctx = s;
+    s->outbound = sim_outbound_new(loop, &s->inbox, NULL);
+    story_start(s, "a_1");
     story_ask(s, "POST", "/api/v1/namespaces/default/pods",
               "{\"metadata\":{\"name\":\"web\",\"labels\":{\"app\":\"web\"}},\"spec\":{"
               "\"nodeName\":\"node-001\",\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}");
@@ -204,4 +219,83 @@ TEST(alerts_tell_of_requests_by_every_instance_that_is_named)
     story_run(&s, MINUTES(1));
     CHECK_EQ(s.inbox.arrived, 3);
     CHECK(story_has(&s, "|requestExpired|r2|not finished in time"));
+}
+
+/* ── the next leader ───────────────────────────────────────────────────────────────────────── */
+
+static struct str story_note(struct story *s)
+{
+    const struct jval *lease =
+        apiserver_find(s->server, STR("coordination.k8s.io"), STR("leases"), STR("default"),
+                       STR("maintenance-controller-leader-election.cloud.sap"));
+    return jval_str(jval_get(jval_at(lease, "metadata.annotations"), STR("drydock.dev/alerts")));
+}
+
+TEST(alerts_of_a_drain_are_not_told_again_by_the_next_leader)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_label(&s, "\"\"");
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.inbox.arrived, 1);
+    CHECK_STR(story_note(&s), "{\"told\":[\"node-001\"],\"unsent\":[]}");
+    story_next_leader(&s);
+    story_run(&s, HOURS(5));
+    CHECK_EQ(s.inbox.arrived, 1); /* it is blocked all the time */
+    CHECK_STR(story_note(&s), "{\"told\":[\"node-001\"],\"unsent\":[]}");
+    story_ask(&s, "DELETE", BUDGETS "/all", "");
+    story_run(&s, MINUTES(30));
+    CHECK_STR(story_note(&s), ""); /* the drain has ended, and with it what is to be known */
+}
+
+/* A drain that went on after the last leader told of it, and is blocked again, is news. */
+TEST(alerts_of_a_drain_that_went_on_are_told_by_the_next_leader)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_label(&s, "\"\"");
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.inbox.arrived, 1);
+    story_label(&s, "null"); /* the drain ends while nobody leads */
+    controller_close(s.c);
+    story_start(&s, "b_2");
+    story_run(&s, HOURS(2)); /* long enough for the last leader's word to be of no use */
+    CHECK_EQ(s.inbox.arrived, 1);
+    story_label(&s, "\"\"");
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.inbox.arrived, 2);
+}
+
+TEST(alerts_that_could_not_be_sent_are_sent_by_the_next_leader)
+{
+    CLEANUP(story_end)
+    struct story s;
+    struct node_report report;
+    story_begin(&s);
+    s.refuse = UINT32_MAX;
+    core_tell_request(controller_core(s.c),
+                      &(struct core_request_news){ .request = STR("mr-1"),
+                                                   .node = STR("node-001"),
+                                                   .reason = STR("it took too long"),
+                                                   .expired = true });
+    story_run(&s, MINUTES(10));
+    CHECK(controller_explain(s.c, STR("node-001"), &s.memory, &report));
+    CHECK_EQ(report.unsent_n, 1);
+    CHECK_STR(report.unsent[0].instance, "hook");
+    CHECK_STR(report.unsent[0].profile, "request mr-1");
+    CHECK_STR(report.unsent[0].state, "requestExpired");
+    CHECK(str_contains(report.unsent[0].error, STR("503")));
+    CHECK(report.unsent[0].next > report.now);
+    CHECK(str_contains(story_note(&s), STR("\"request\":\"mr-1\"")));
+    uint64_t tried = s.inbox.arrived;
+    s.refuse = 0;
+    story_next_leader(&s);
+    CHECK_EQ(s.inbox.arrived, tried + 1);
+    CHECK_STR(inbox_at(&s.inbox, (uint32_t)tried)->request.body,
+              "node-001|requestExpired|mr-1|it took too long");
+    CHECK_STR(story_note(&s), "");
+    story_run(&s, HOURS(2));
+    CHECK_EQ(s.inbox.arrived, tried + 1);
 }
