@@ -158,9 +158,12 @@ static void turn_report_failures(struct managed_node *m, const struct engine_eff
 static void turn_add_pending_event(struct managed_node *m, struct str kind, struct str profile,
                                    struct str what)
 {
+    /* A profile's name may be what somebody has written into an annotation. */
     const struct str parts[] = { kind, profile, what };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        buf_add(&m->events, parts[i]);
+        for (size_t k = 0; k < parts[i].n; k++) {
+            buf_add_char(&m->events, parts[i].p[k] == '\n' ? ' ' : parts[i].p[k]);
+        }
         buf_add_char(&m->events, '\n');
     }
 }

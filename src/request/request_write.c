@@ -97,7 +97,10 @@ static void request_write_keep_events(struct tracked_request *c, const struct ph
         buf_add_char(&c->events, event->warning ? 'W' : 'N');
         buf_add(&c->events, event->reason);
         buf_add_char(&c->events, '\n');
-        buf_add(&c->events, str_sub(event->note, 0, RECORDER_NOTE_BYTES_MAX));
+        struct str note = str_sub(event->note, 0, RECORDER_NOTE_BYTES_MAX);
+        for (size_t k = 0; k < note.n; k++) { /* it may name what others have written */
+            buf_add_char(&c->events, note.p[k] == '\0' ? ' ' : note.p[k]);
+        }
         buf_add_char(&c->events, '\0');
     }
 }

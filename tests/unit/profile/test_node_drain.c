@@ -304,6 +304,30 @@ TEST(node_drain_shows_a_cordon_without_owner)
     CHECK_EQ(shown, 1);
 }
 
+/* The name of a cordon's profile is whatever somebody has written there. */
+TEST(node_drain_takes_any_text_for_the_owner_of_a_cordon)
+{
+    static const char *const marks[] = { "a\\nb\\nc\\nd", "\\n\\n\\n\\n\\n", "entered\\n",
+                                         "\\u0000x" };
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        CLEANUP(story_end)
+        struct story s;
+        check_case((int64_t)i);
+        story_begin(&s);
+        story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+                  arena_printf(&s.memory,
+                               "{\"spec\":{\"unschedulable\":true},\"metadata\":{\"annotations\":{"
+                               "\"cloud.sap/maintenance-data\":null,"
+                               "\"drydock.dev/cordoned-by\":\"%s\"}}}",
+                               marks[i])
+                      .p);
+        story_run(&s, MINUTES(1));
+        CHECK_STR(state_of(&s), "operational");
+        CHECK(!is_cordoned(&s)); /* a mark of ours, and nobody's cordon */
+    }
+    check_case(-1);
+}
+
 /* Each pod that the drain waits for is named. */
 TEST(node_drain_names_every_pod_that_is_blocked)
 {
