@@ -62,6 +62,9 @@ static void bridge_metrics_init_links(struct bridge_metrics *t, bool per_cluster
         struct str name = str_from(link_state_name((enum link_state)i));
         t->links[i] = metric_series(f, &name);
     }
+    t->links_paused =
+        metrics_series(t->metrics, METRIC_GAUGE, "drydock_bridge_links_paused",
+                       "Workload clusters whose API server has asked for quiet, or is silent.");
     t->clusters = per_cluster ? metrics_family(t->metrics, &clusters) : NULL;
     t->connects = new_counter(t, "drydock_bridge_connects_total",
                               "Attempts to connect to a workload cluster.");
@@ -204,6 +207,7 @@ void bridge_metrics_begin(struct bridge_metrics *t)
     if (t->metrics == NULL) {
         return;
     }
+    metric_set(t->links_paused, 0);
     for (uint32_t i = 0; i < BRIDGE_METRICS_STATES; i++) {
         metric_set(t->links[i], 0);
     }
@@ -223,6 +227,7 @@ void bridge_metrics_link(struct bridge_metrics *t, const struct link_view *view)
         return;
     }
     metric_add(t->links[view->state], 1);
+    metric_add(t->links_paused, view->pause_end > 0 ? 1 : 0);
     if (t->clusters != NULL) {
         const struct str values[] = { view->namespace, view->cluster,
                                       str_from(link_state_name(view->state)) };

@@ -32,6 +32,7 @@ struct bridge_metrics {
     struct metrics *metrics; /* borrowed; NULL = nothing is counted */
     struct metric *clusters; /* NULL = not wanted */
     struct metric_series *links[BRIDGE_METRICS_STATES];
+    struct metric_series *links_paused;
     struct metric_series *machines[BRIDGE_METRICS_PHASES];
     struct metric_series *patches[WRITE_OBJECTS][WRITE_RESULTS];
     struct metric_series *connects;

@@ -688,6 +688,8 @@ struct client *link_client(struct link *l)
 
 void link_view(const struct link *l, struct link_view *ret)
 {
+    struct client_pause pause = { 0 };
+    bool paused = link_connected(l) && client_pause(&l->client, &pause);
     *ret = (struct link_view){
         .namespace = l->config.namespace,
         .cluster = l->config.cluster,
@@ -696,6 +698,8 @@ void link_view(const struct link *l, struct link_view *ret)
         .trouble = l->trouble.code != 0 ? str_from(l->trouble.msg) : STR_NONE,
         .since = l->since,
         .retry_at = l->state == LINK_BACKOFF ? l->retry_at : 0,
+        .pause_end = paused ? client_open_at(&l->client) : 0,
+        .pause_status = pause.status,
         .listed = l->listed,
         .nodes = store_count(&l->store),
         .connects = l->connects,

@@ -138,7 +138,9 @@ struct link_view {
     struct str trouble; /* why it is not fresh; empty = nothing is wrong */
     usec_t since;       /* monotonic: in this state */
     usec_t retry_at;    /* monotonic; BACKOFF */
-    usec_t listed;      /* how long its last list took, from connecting to the last Node */
+    usec_t pause_end; /* monotonic: its API server has asked for quiet until then; 0 = it has not */
+    int pause_status; /* of the answer that did; 0 = there was none */
+    usec_t listed;    /* how long its last list took, from connecting to the last Node */
     uint32_t nodes;
     uint64_t connects; /* attempts since it was made */
     uint64_t failures;

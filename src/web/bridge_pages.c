@@ -99,6 +99,10 @@ static void links_print_json(void *ctx, const struct link_view *v)
     if (v->state == LINK_BACKOFF) {
         links_time(links, "retryAt", v->retry_at);
     }
+    if (v->pause_end > 0) {
+        links_time(links, "pausedUntil", v->pause_end);
+        jw_pair_i64(w, "pausedBy", v->pause_status);
+    }
     jw_pair_some(w, "trouble", v->trouble);
     jw_pair_some(w, "tokenOverdue", v->overdue);
     jw_pair_i64(w, "nodes", v->nodes);
@@ -113,8 +117,12 @@ static void bridge_pages_links(struct bridge_pages *g, struct inbound_exchange *
     struct buf out = { 0 };
     struct bridge_pages_links links = { .pages = g, .json = json_writer_on(&out) };
     struct str leader = g->source.leader(g->source.ctx);
+    struct str why = STR_NONE;
     jw_obj(&links.json);
     links_time(&links, "now", loop_now(g->loop));
+    if (g->source.ready(g->source.ctx, &why)) {
+        jw_pair_some(&links.json, "pause", why);
+    }
     jw_pair_bool(&links.json, "leading", g->source.leading(g->source.ctx));
     jw_pair(&links.json, "leader", leader);
     jw_key(&links.json, STR("links"));
@@ -130,7 +138,7 @@ static void bridge_pages_links(struct bridge_pages *g, struct inbound_exchange *
 static void links_print_unhealthy(void *ctx, const struct link_view *v)
 {
     struct bridge_pages_links *links = ctx;
-    if (v->state == LINK_WATCHING || v->state == LINK_IDLE) {
+    if ((v->state == LINK_WATCHING && v->pause_end == 0) || v->state == LINK_IDLE) {
         return;
     }
     links->unhealthy++;
@@ -140,7 +148,7 @@ static void links_print_unhealthy(void *ctx, const struct link_view *v)
     struct str length =
         humantime_span(MAX(0, loop_now(links->pages->loop) - v->since), &links->tmp);
     if (links->unhealthy == 1) {
-        textwrap_add(&links->page, STR("\nclusters out of sight\n"));
+        textwrap_add(&links->page, STR("\nclusters out of sight, or that ask for quiet\n"));
     }
     links->page.hang = 4;
     textwrap_printf(&links->page, "  " STR_FMT "/" STR_FMT ": %s for " STR_FMT,
@@ -148,6 +156,14 @@ static void links_print_unhealthy(void *ctx, const struct link_view *v)
                     STR_ARG(length));
     if (v->trouble.n > 0) {
         textwrap_printf(&links->page, ": " STR_FMT, STR_ARG(v->trouble));
+    }
+    if (v->pause_end > 0) {
+        struct str left =
+            humantime_span(MAX(0, v->pause_end - loop_now(links->pages->loop)), &links->tmp);
+        textwrap_printf(&links->page, "; nothing is sent for " STR_FMT, STR_ARG(left));
+        if (v->pause_status > 0) {
+            textwrap_printf(&links->page, ", it answered %d", v->pause_status);
+        }
     }
     textwrap_end(&links->page);
 }
@@ -169,6 +185,8 @@ static void bridge_pages_index(struct bridge_pages *g, struct inbound_exchange *
                     STR_ARG(leading ? STR_NONE : leader));
     if (!ready) {
         textwrap_printf(&links.page, "not ready: " STR_FMT "\n", STR_ARG(why));
+    } else if (why.n > 0) {
+        textwrap_printf(&links.page, "paused: " STR_FMT "\n", STR_ARG(why));
     }
     textwrap_printf(&links.page, "Machines: %u, enabled: %u; Clusters: %u\n", stats.machines,
                     stats.enabled, stats.clusters);

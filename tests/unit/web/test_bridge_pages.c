@@ -15,7 +15,8 @@ struct bridge_pages_fixture {
     struct bridge_stats stats;
     bool leading;
     struct str leader;
-    struct str why; /* it is not ready */
+    struct str why;   /* it is not ready */
+    struct str pause; /* it is, and sends nothing */
 };
 
 static bool bridge_pages_fixture_explain(void *ctx, struct str namespace, struct str name,
@@ -64,7 +65,7 @@ static struct str bridge_pages_fixture_leader(void *ctx)
 static bool bridge_pages_fixture_ready(void *ctx, struct str *ret_why)
 {
     struct bridge_pages_fixture *t = ctx;
-    *ret_why = t->why;
+    *ret_why = t->why.n > 0 ? t->why : t->pause;
     return t->why.n == 0;
 }
 
@@ -242,12 +243,46 @@ TEST(bridge_pages_lists_every_link)
                  "Machines: 40, enabled: 20; Clusters: 3\n"
                  "links: 2, fresh: 1; Nodes: 20\n"
                  "\n"
-                 "clusters out of sight\n"
+                 "clusters out of sight, or that ask for quiet\n"
                  "  tenants/red: backoff for 10s: nobody answers\n"
                  "\n"
                  "/api/v1/explain?machine=NAMESPACE/NAME  what a Machine waits for\n"
                  "/api/v1/links                           all links\n"
                  "/metrics                                numbers for Prometheus\n");
+}
+
+/* A server that answers 429 or 503 is left alone for a while: the management cluster's, or one
+ * workload cluster's. */
+TEST(bridge_pages_shows_who_asked_for_quiet)
+{
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange f = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange links = { 0 };
+    CLEANUP(bridge_pages_fixture_done)
+    struct bridge_pages_fixture t;
+    bridge_pages_fixture_init(&t);
+    t.pause = STR("no requests to the API server until noon: it answered 503");
+    t.link_n = 2;
+    for (uint32_t i = 0; i < t.link_n; i++) {
+        t.links[i] = (struct link_view){ .namespace = STR("tenants"),
+                                         .cluster = i == 0 ? STR("blue") : STR("red"),
+                                         .state = LINK_WATCHING };
+    }
+    t.links[1].pause_end = loop_now(t.pages.loop) + SECONDS(25);
+    t.links[1].pause_status = 429;
+    send_request(bridge_pages_handle, &t.pages, &f, "GET", "/");
+    CHECK(
+        str_contains(buf_str(&f.body), STR("\npaused: no requests to the API server until noon: it "
+                                           "answered 503\n")));
+    CHECK(str_contains(buf_str(&f.body), STR("  tenants/red: watching for 0s; nothing is sent for "
+                                             "25s, it answered 429\n")));
+    CHECK(!str_contains(buf_str(&f.body), STR("tenants/blue")));
+    send_request(bridge_pages_handle, &t.pages, &links, "GET", "/api/v1/links");
+    CHECK(str_contains(buf_str(&links.body), STR("\"pause\":\"no requests to the API server until "
+                                                 "noon: it answered 503\"")));
+    CHECK(str_contains(buf_str(&links.body), STR("\"pausedUntil\":\"2026-11-16T01:32:11Z\","
+                                                 "\"pausedBy\":429")));
 }
 
 TEST(bridge_pages_names_a_limited_number_of_clusters_out_of_sight)
