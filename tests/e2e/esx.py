@@ -2,6 +2,7 @@
 
 import json
 import os
+import ssl
 import subprocess
 import sys
 import urllib.request
@@ -98,7 +99,6 @@ class VcSim:
 
     def control(self, what="state", **query):
         """Does it, and answers the state of the simulator."""
-        import ssl  # pylint: disable=import-outside-toplevel
         context = ssl.create_default_context(cafile=self.authority)
         address = f"{self.url}/control/{what}?" + "&".join(f"{k}={v}" for k, v in query.items())
         with urllib.request.urlopen(address, context=context, timeout=60) as answer:

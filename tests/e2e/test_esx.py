@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from esx import (INITIATED, MODE, OK, VERSION, VCenter, VcSim, approve, authority, config, esx, initiated, is_back, mode,  # noqa: F401
+from esx import (INITIATED, VERSION, VCenter, VcSim, approve, authority, config, esx, initiated, is_back,  # noqa: F401
                  place, server_context, wait_mode)
 from objects import budget, pod
 from process import drydock
@@ -130,7 +130,7 @@ def test_an_alarm_takes_its_nodes_without_grace(client, nodes, namespace, esx):
 
 
 @pytest.mark.nodes(1)
-def test_a_machine_goes_only_when_its_node_is_drained(client, nodes, namespace, esx, backend):
+def test_a_machine_goes_only_when_its_node_is_drained(client, nodes, namespace, esx):
     name = nodes[0]
     with VCenter(["esx-1"], [(name, "esx-1")]) as vcenter:
         place(client, name, "esx-1")
@@ -141,9 +141,6 @@ def test_a_machine_goes_only_when_its_node_is_drained(client, nodes, namespace, 
         vcenter.maintenance("esx-1", True)
         wait_for(lambda: initiated(read(client, name)) == "true", "it begins")
         holds_for(lambda: vcenter.count("ShutdownGuest") == 0, 2, "its machine stays on")
-        text = subprocess.run([drydock(), "explain", name, "--kubeconfig", backend.kubeconfig], check=False,
-                              capture_output=True, text=True, timeout=60)
-        assert "held" in text.stdout + text.stderr or text.returncode != 0
         client.policy.delete_namespaced_pod_disruption_budget("held", namespace)
         wait_for(lambda: vcenter.power(name) == "poweredOff", f"{name} is off")
 
@@ -376,4 +373,3 @@ def test_explain_and_the_api_show_what_is_done(client, nodes, esx):
             status, _, body = controller.get(f"/api/v1/explain?node={name}")
             return status == 200 and "waits for its approval" in json.dumps(json.loads(body))
         wait_for(shown, "explain says what it waits for")
-        assert mode(client, name) == "true" and MODE and OK
