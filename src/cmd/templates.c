@@ -113,6 +113,7 @@ static int job_print(const struct node_operation_template *t,
         .operation = STR("operation"),
         .revision = STR("0000000000000000"),
         .attempt = 1,
+        .preflight = preflight,
         .version = in->version,
         .runner_image = STR("drydock"),
     };

@@ -56,107 +56,20 @@ const struct campaign_operation *campaign_operation(const struct campaign *c, st
 
 /* ── templates ─────────────────────────────────────────────────────────────────────────────── */
 
-/* "distUpgrade" is DD_DIST_UPGRADE in scripts. */
-static struct str parameter_variable(struct str name, struct arena *out)
-{
-    CLEANUP(buf_done)
-    struct buf text = { 0 };
-    buf_add(&text, STR("DD_"));
-    for (size_t i = 0; i < name.n; i++) {
-        char ch = name.p[i];
-        bool capital = ch >= 'A' && ch <= 'Z';
-        if (capital) {
-            buf_add_char(&text, '_');
-        }
-        buf_add_char(&text, ch >= 'a' && ch <= 'z' ? (char)(ch - 'a' + 'A') : ch);
-    }
-    return arena_str(out, buf_str(&text));
-}
-
-static void parameter_add_text(struct buf *text, const struct jval *v)
-{
-    bool first = true;
-    switch (jval_kind(v)) {
-    case JSTR:
-    case JNUM:
-        buf_add(text, (struct str){ v->p, v->n });
-        break;
-    case JBOOL:
-        buf_add(text, jval_bool(v, false) ? STR("true") : STR("false"));
-        break;
-    case JARR:
-    case JOBJ:
-        JVAL_EACH (v, item) {
-            if (!first) {
-                buf_add_char(text, '\n');
-            }
-            if (jval_kind(v) == JOBJ) {
-                buf_add(text, jval_key(item));
-                buf_add_char(text, '=');
-            }
-            parameter_add_text(text, item);
-            first = false;
-        }
-        break;
-    case JNULL:
-    default:
-        break;
-    }
-}
-
-/* What scripts see of the parameters: they are never put into a script's text. */
-static int campaign_read_parameters(struct campaign *c, struct campaign_operation *op,
-                                    struct err *err)
-{
-    const struct jval *given = NULL;
-    int r = json_parse(op->spec->parameters_json, 0, &c->memory, &given, err);
-    const struct node_operation_template *t = op->template;
-    op->parameters = ARENA_ARRAY(&c->memory, struct run_job_parameter, t->parameter_n);
-    for (uint32_t i = 0; r == 0 && i < t->parameter_n; i++) {
-        const struct template_parameter *p = &t->parameters[i];
-        const struct jval *value = jval_get(given, p->name);
-        CLEANUP(buf_done)
-        struct buf text = { 0 };
-        if (value == NULL && p->default_json.n > 0) {
-            r = json_parse(p->default_json, 0, &c->memory, &value, err);
-        }
-        if (value == NULL || r < 0) {
-            continue;
-        }
-        struct run_job_parameter *q = &op->parameters[op->parameter_n++];
-        q->name = parameter_variable(p->name, &c->memory);
-        if (p->secret) {
-            q->secret = arena_str(&c->memory, jval_str(jval_at(value, "secretRef.name")));
-            q->secret_key = arena_str(&c->memory, jval_str(jval_at(value, "secretRef.key")));
-        } else {
-            parameter_add_text(&text, value);
-            q->value = arena_str(&c->memory, buf_str(&text));
-        }
-    }
-    return r;
-}
-
 /* What the template says where the operation's author said nothing. */
 static int campaign_apply_defaults(struct campaign *c, struct campaign_operation *op,
-                                   struct err *err)
+                                   const struct template_expand_input *in, struct err *err)
 {
     static const char *const disruptive[] = { "Auto", "Always", "Never" };
-    struct node_operation_template t = *op->template;
     struct spec_reader reader = { .out = &c->memory };
     struct str json;
     const struct jval *v = NULL;
-    t.payload_json = arena_printf(&c->memory, "{\"defaults\":" STR_FMT "}",
-                                  STR_ARG(op->template->defaults_json));
-    int r = template_expand(
-        &(struct template_expand_input){ .template = &t,
-                                         .parameters_json = op->spec->parameters_json,
-                                         .version = op->spec->version.value },
-        &c->memory, &json, err);
+    int r = template_expand_defaults(in, &c->memory, &json, err);
     r = r < 0 ? r : json_parse(json, 0, &c->memory, &v, err);
     if (r < 0) {
         return r;
     }
-    struct spec_node at = spec_root(&reader, v, "defaults");
+    struct spec_node at = { .reader = &reader, .key = "defaults", .value = v };
     unsigned given = op->spec->given;
     if ((given & OPERATION_GAVE_TIMEOUT) == 0) {
         op->timeout = spec_duration(&at, "timeout", op->timeout);
@@ -253,8 +166,11 @@ static int campaign_compile_payload(struct campaign *c, struct campaign_operatio
 {
     int r = 0;
     if (op->template != NULL) {
-        r = campaign_read_parameters(c, op, err);
-        r = r < 0 ? r : campaign_apply_defaults(c, op, err);
+        const struct template_expand_input in = { .template = op->template,
+                                                  .parameters_json = op->spec->parameters_json,
+                                                  .version = op->spec->version.value };
+        r = template_variables(&in, &c->memory, &op->parameters, &op->parameter_n, err);
+        r = r < 0 ? r : campaign_apply_defaults(c, op, &in, err);
     }
     if (r == 0 && !op->bare) {
         r = campaign_expand(c, op, NULL, &c->memory, &op->payload_json, err);

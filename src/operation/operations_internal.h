@@ -57,7 +57,7 @@ struct campaign_operation {
     const struct jval *payload;                     /* the same; NULL: none */
     bool per_machine;                               /* words of the machine stand in it */
     const struct node_operation_template *template; /* of this turn; NULL: it has none */
-    struct run_job_parameter *parameters;
+    const struct run_job_parameter *parameters;
     uint32_t parameter_n;
     struct str revision;
     usec_t timeout;

@@ -538,7 +538,11 @@ int template_variables(const struct template_expand_input *in, struct arena *out
     for (uint32_t i = 0; r == 0 && i < t->parameter_n; i++) {
         CLEANUP(buf_done)
         struct buf text = { .max = EXPAND_OUTPUT_MAX };
+        struct run_job_parameter *item = &items[n++];
+        *item = (struct run_job_parameter){ .name = variable_name(t->parameters[i].name, out) };
         if (t->parameters[i].secret) {
+            item->secret = arena_str(out, jval_str(jval_at(e.values[i], "secretRef.name")));
+            item->secret_key = arena_str(out, jval_str(jval_at(e.values[i], "secretRef.key")));
             continue;
         }
         r = variable_print(&t->parameters[i], e.values[i], &text, err);
@@ -546,8 +550,7 @@ int template_variables(const struct template_expand_input *in, struct arena *out
         if (r == 0 && (text.full || bytes > EXPAND_OUTPUT_MAX)) {
             r = err_set(err, ERR_LIMIT, "want at most %zu bytes of parameters", EXPAND_OUTPUT_MAX);
         }
-        items[n++] = (struct run_job_parameter){ .name = variable_name(t->parameters[i].name, out),
-                                                 .value = arena_str(out, buf_str(&text)) };
+        item->value = arena_str(out, buf_str(&text));
     }
     if (r < 0) {
         return r;

@@ -49,8 +49,8 @@ int template_expand_defaults(const struct template_expand_input *in, struct aren
                              struct str *ret, struct err *err);
 
 /* The parameters as variables of scripts, in the order of the template: DD_MIN_FREE for minFree. A
- * list has a line for each element, a map a line "name=value" for each member. Secrets are left
- * out: a script gets them by the payload's own `env`. */
+ * list has a line for each element, a map a line "name=value" for each member; what would look like
+ * more of them than there are is refused. A secret is named, not given. */
 NODISCARD
 int template_variables(const struct template_expand_input *in, struct arena *out,
                        const struct run_job_parameter **ret, uint32_t *ret_n, struct err *err);

@@ -250,8 +250,9 @@ static struct str variables(struct arena *a, const char *parameters)
         &(struct template_expand_input){ .template = &t, .parameters_json = str_from(parameters) },
         a, &items, &n, &err);
     for (uint32_t i = 0; i < n; i++) {
-        buf_printf(&out, "[" STR_FMT "=" STR_FMT "]", STR_ARG(items[i].name),
-                   STR_ARG(items[i].value));
+        buf_printf(&out, "[" STR_FMT "=" STR_FMT "%s" STR_FMT "]", STR_ARG(items[i].name),
+                   STR_ARG(items[i].value), items[i].secret.n > 0 ? items[i].secret.p : "",
+                   STR_ARG(items[i].secret_key));
     }
     struct str result = r < 0 ? arena_printf(a, "%s", err.msg) : arena_str(a, buf_str(&out));
     buf_done(&out);
@@ -263,11 +264,11 @@ TEST(template_variables_have_a_line_for_each_element)
     struct arena a = { 0 };
     CHECK_STR(variables(&a, "{}"),
               "[DD_PACKAGES=][DD_COUNT=1][DD_PURGE=false][DD_MODE=a][DD_TEXT=t]"
-              "[DD_ENV=]");
+              "[DD_ENV=][DD_TOKEN=sk]");
     CHECK_STR(variables(&a, "{\"packages\":[\"a\",\"b\"],\"purge\":true,\"text\":\"x\\ny $(z)\","
                             "\"env\":{\"A\":\"b=c\",\"n\":7,\"deep\":{\"x\":[1]}}}"),
               "[DD_PACKAGES=a\nb][DD_COUNT=1][DD_PURGE=true][DD_MODE=a][DD_TEXT=x\ny $(z)]"
-              "[DD_ENV=A=b=c\nn=7\ndeep={\"x\":[1]}]");
+              "[DD_ENV=A=b=c\nn=7\ndeep={\"x\":[1]}][DD_TOKEN=sk]");
     arena_done(&a);
 }
 
