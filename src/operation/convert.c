@@ -56,6 +56,14 @@ void convert_note(const struct convert_reader *r, enum convert_weight weight, co
     };
 }
 
+void convert_not_yet(const struct convert_reader *r, const struct jval *at, struct str about,
+                     const char *field)
+{
+    convert_note(r, CONVERT_LOOK, at, about,
+                 "this version of the controller does not accept %s: leave it out until one does",
+                 field);
+}
+
 /* ── Sources ─────────────────────────────────────────────────────────────────────────────────── */
 
 static int each_object(const struct ydoc *doc, const struct jval *object, convert_read *read,

@@ -37,6 +37,9 @@ int convert_wrong(const struct convert_reader *r, const struct jval *at, const c
 void convert_note(const struct convert_reader *r, enum convert_weight weight, const struct jval *at,
                   struct str about, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
+/* Notes that the controller refuses an object with this field as yet. */
+void convert_not_yet(const struct convert_reader *r, const struct jval *at, struct str about,
+                     const char *field);
 /* Reads what was made as the controller would: it never makes what would not be accepted. */
 NODISCARD
 int convert_finish(const struct convert_reader *r, const struct jval *object);

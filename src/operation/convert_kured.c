@@ -547,6 +547,8 @@ static int drain_set(struct kured *k)
         convert_set(&k->r, "disruption.preferNoSchedule", tree_bool(m, true));
         convert_note(&k->r, CONVERT_LOOK, place_of(k, FLAG_TAINT), about(k, FLAG_TAINT),
                      "the taint's key is " KEYS_OWN "pending");
+        convert_not_yet(&k->r, place_of(k, FLAG_TAINT), about(k, FLAG_TAINT),
+                        "disruption.preferNoSchedule");
     }
     return 0;
 }
@@ -575,6 +577,7 @@ static int labels_set(struct kured *k, enum flag_id id, const char *path)
     }
     if (labels->n > 0) {
         convert_set(&k->r, path, labels);
+        convert_not_yet(&k->r, place_of(k, id), about(k, id), "disruption.nodeLabels");
     }
     return 0;
 }
@@ -610,6 +613,7 @@ static void notify_set(struct kured *k)
     tree_set(m, one, STR("events"), on);
     tree_add(list, one);
     convert_set(&k->r, "notify", list);
+    convert_not_yet(&k->r, place_of(k, id), about(k, id), "notify");
     convert_note(&k->r, CONVERT_LOOK, place_of(k, id), about(k, id),
                  "put the address of the webhook, as https://..., below 'url' of a Secret "
                  "'kured-notify' in drydock-jobs with the label " KEYS_OWN "use=outbound, and "

@@ -308,6 +308,8 @@ static void labels_set(struct plan *p)
     }
     if (labels->n > 0) {
         convert_set(&p->r, "disruption.nodeLabels.after", labels);
+        convert_not_yet(&p->r, field(p, "postCompleteLabels"), STR("spec.postCompleteLabels"),
+                        "disruption.nodeLabels");
     }
 }
 
@@ -572,6 +574,7 @@ static int version_set(struct plan *p, struct tree *operation)
     tree_set_at(m, operation, "version.channel", tree_str(m, url));
     convert_note(&p->r, CONVERT_LOOK, channel, STR("spec.channel"),
                  "start the controller with --allow-url=" STR_FMT, STR_ARG(url));
+    convert_not_yet(&p->r, channel, STR("spec.channel"), "version.channel");
     return 0;
 }
 
@@ -609,7 +612,7 @@ static int prepare_set(struct plan *p, struct tree *operations, struct tree *upg
     struct arena *m = p->r.memory;
     const struct jval *prepare = field(p, "prepare");
     struct str other;
-    struct tree *job;
+    struct tree *job = NULL;
     if (prepare == NULL) {
         return 0;
     }
