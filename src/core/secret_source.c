@@ -35,11 +35,11 @@ void secret_source_done(struct secret_source *c)
     arena_done(&c->where);
 }
 
-void secret_source_set_place(struct secret_source *c, const struct secret_source_place *place)
+bool secret_source_set_place(struct secret_source *c, const struct secret_source_place *place)
 {
     if (str_eq(c->place.namespace, place->namespace) && str_eq(c->place.name, place->name) &&
         str_eq(c->place.key, place->key) && str_eq(c->place.file, place->file)) {
-        return;
+        return false;
     }
     secret_source_stop(c);
     secret_source_wipe(c);
@@ -53,6 +53,7 @@ void secret_source_set_place(struct secret_source *c, const struct secret_source
     backoff_reset(&c->backoff);
     c->retry_at = 0;
     c->err = (struct err){ 0 };
+    return true;
 }
 
 struct str secret_source_where(const struct secret_source *c, struct arena *out)

@@ -45,8 +45,9 @@ void secret_source_init(struct secret_source *c, struct client *client, const st
                         void (*on_ready)(void *ctx), void *ctx);
 /* Wipes; accepts a zeroed one. */
 void secret_source_done(struct secret_source *c);
-/* Texts are copied. The same place again changes nothing; another one is read at once. */
-void secret_source_set_place(struct secret_source *c, const struct secret_source_place *place);
+/* Texts are copied. The same place again changes nothing, and answers false; another one is read at
+ * once. */
+bool secret_source_set_place(struct secret_source *c, const struct secret_source_place *place);
 
 /* 0: `*ret` is the text, until secret_source_wipe. -ERR_BUSY: it is being read. Otherwise `err`
  * says what is wrong, and it is tried again from c->retry_at on, when it is asked for. */

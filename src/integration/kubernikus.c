@@ -1,8 +1,17 @@
 /*
- * kubernikus: nodes of a Kubernikus cluster. Each gets a label that says whether its kubelet has
- * another version than the API server.
+ * kubernikus: nodes of a Kubernikus cluster.
+ *
+ * Each gets a label that says whether its kubelet has another version than the API server. A node
+ * whose label asks for its deletion is cordoned and drained; then its server is deleted in
+ * OpenStack, and its pool makes a new one. The Node object goes by itself.
+ *
+ * Nothing is remembered but the label: after a crash the node is still cordoned, the drain finds
+ * nothing left, and the server is looked for again. A server is deleted only if its name is that of
+ * the node, byte for byte: OpenStack takes the name of a query for a pattern, so a query for a-1
+ * also finds a-10.
  */
 #include "base/alloc.h"
+#include "base/percent.h"
 #include "core/node_write.h"
 #include "format/json.h"
 #include "format/semver.h"
@@ -10,7 +19,10 @@
 #include "integration/file_reader.h"
 #include "integration/providers.h"
 #include "kinds/keys.h"
+#include "openstack/openstack.h"
 
+#define SERVERS_REPLY_MAX ((size_t)8 * 1024 * 1024) /* 1,000 servers in detail */
+#define SERVERS_PAGES_MAX 100u                      /* of one query for one name */
 #define VERSION_RETRY_MIN SECONDS(2)
 #define VERSION_RETRY_MAX MINUTES(5)
 
@@ -25,6 +37,9 @@ struct kubernikus_config {
 
 struct kubernikus {
     struct integration *in;
+    struct openstack openstack;
+    struct metric_series *deleted;
+    struct metric_series *deleting;
     struct map nodes; /* name → struct kubernikus_node */
     struct list dirty;
     /* The API server's version, asked for every `requeue`: */
@@ -34,10 +49,33 @@ struct kubernikus {
     struct backoff version_backoff;
 };
 
+/* How far the deletion of a node's server is. */
+enum deletion_stage {
+    DELETION_NONE,  /* the servers of its name are not known */
+    DELETION_LISTS, /* they are asked for */
+    DELETION_FOUND, /* one has that name: `server` */
+    DELETION_SENT,  /* it is to be deleted */
+    DELETION_RESTS, /* it was deleted, or there is none; looked at again at `look_at` */
+};
+
 struct kubernikus_node {
     struct kubernikus *k;
     struct list dirty;
     struct node_write write;
+    bool asked;   /* the node's label asks for its deletion */
+    bool removed; /* its server was deleted */
+    struct drain *drain;
+    enum deletion_stage stage;
+    struct outside_call compute; /* to the compute service */
+    uint64_t generation;         /* of the session that the request was sent with */
+    struct buf server;           /* its id; while listing, the last one of the page before */
+    uint32_t matches;
+    uint32_t pages;
+    struct buf marker;        /* behind which the next page begins */
+    struct buf version_error; /* why it is not known how old its kubelet is; mostly empty */
+    struct backoff backoff;   /* of the deletion as a whole */
+    usec_t retry_at;          /* monotonic: nothing is asked before */
+    usec_t look_at;           /* monotonic */
     struct activity_note note;
     struct str name; /* borrowed: the map's key */
     char name_bytes[];
@@ -172,50 +210,388 @@ static int kubelet_needs_update(struct str kubelet, struct str server, bool *ret
     return r;
 }
 
-static void node_fail(struct kubernikus_node *n, const struct err *err)
+static void node_fail(struct kubernikus_node *n, const char *what, const struct err *err)
 {
-    struct core *core = n->k->in->core;
+    struct integration *in = n->k->in;
+    struct core *core = in->core;
     if (activity_failed(&n->note, loop_wall(core->loop), str_from(err->msg))) {
-        log_error(core->log, "failed to mark node for kubelet upgrade", KV_STR("node", n->name),
-                  KV_ERR(err));
+        metric_add(in->failures, 1);
+        log_error(core->log, what, KV_STR("node", n->name), KV_ERR(err));
     }
 }
 
-static void node_label_step(struct kubernikus_node *n, const struct store_item *item)
+/* Whether the label is to be written, and with what. */
+static bool node_version_label(struct kubernikus_node *n, const struct node *node, struct str *ret)
 {
-    struct integration *in = n->k->in;
-    const struct node *node = item->object;
     struct err err = { 0 };
     bool needs = false;
-    if (n->k->version.n == 0) {
-        return; /* the version wakes every node */
+    if (n->k->version.n == 0 || intern_str(node->kubelet_version).n == 0) {
+        return false; /* either wakes the node when it comes */
     }
     if (kubelet_needs_update(without_first(intern_str(node->kubelet_version)),
                              buf_str(&n->k->version), &needs, &err) < 0) {
-        node_fail(n, &err);
-        return;
-    }
-    struct node_write_wish wish = { 0 };
-    node_write_label(&wish, KEY_KUBELET_NEEDS_UPDATE, needs ? STR("true") : STR("false"));
-    uint64_t sent = n->write.sent;
-    switch (node_write_step(&n->write, item, &wish)) {
-    case NODE_WRITE_DONE:
-        break;
-    case NODE_WRITE_PENDING:
-        if (n->write.sent > sent) {
-            activity_did(&n->note, loop_wall(in->core->loop),
-                         "the label of the kubelet's version is set to %s",
-                         needs ? "true" : "false");
+        if (!str_eq(buf_str(&n->version_error), str_from(err.msg))) {
+            log_error(n->k->in->core->log, "failed to mark node for kubelet upgrade",
+                      KV_STR("node", n->name), KV_ERR(&err));
         }
-        break;
-    case NODE_WRITE_WAITS:
+        buf_reset(&n->version_error);
+        buf_add(&n->version_error, str_from(err.msg));
+        return false;
+    }
+    buf_reset(&n->version_error);
+    *ret = needs ? STR("true") : STR("false");
+    return true;
+}
+
+/* True: label and cordon are as they should be. */
+static bool node_write(struct kubernikus_node *n, const struct store_item *item)
+{
+    struct integration *in = n->k->in;
+    const struct node *node = item->object;
+    struct node_write_wish wish = { .cordon =
+                                        n->asked ? NODE_WRITE_CORDON : NODE_WRITE_CORDON_KEEP };
+    struct str label = STR_NONE;
+    if (node_version_label(n, node, &label)) {
+        node_write_label(&wish, KEY_KUBELET_NEEDS_UPDATE, label);
+    }
+    bool cordons = n->asked && !node->unschedulable;
+    uint64_t sent = n->write.sent;
+    enum node_write_result r = node_write_step(&n->write, item, &wish);
+    if (r == NODE_WRITE_PENDING && n->write.sent > sent) {
+        activity_did(&n->note, loop_wall(in->core->loop), "%s",
+                     cordons ? "the node is cordoned for its deletion"
+                             : "the label of the kubelet's version is written");
+    } else if (r == NODE_WRITE_WAITS) {
         if (n->write.err.code != 0) {
-            node_fail(n, &n->write.err);
+            node_fail(n, "the node cannot be written", &n->write.err);
         }
         activity_waits(&n->note, integration_wall(in, n->write.retry_at),
-                       "the next try to write its label");
+                       "the next try to write to the node");
         node_again_at(n, n->write.retry_at);
-        break;
+    }
+    return r == NODE_WRITE_DONE;
+}
+
+/* ── deletion: drain ───────────────────────────────────────────────────────────────────────── */
+
+static void node_on_change(void *ctx)
+{
+    kubernikus_mark(ctx);
+}
+
+/* True: no pod is left that would have to go. */
+static bool node_drain(struct kubernikus_node *n, const struct store_item *item)
+{
+    struct integration *in = n->k->in;
+    const struct node *node = item->object;
+    const struct kubernikus_config *config = in->config;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    if (n->drain == NULL) {
+        log_info(in->core->log, "Going to evict pods from node.", KV_STR("node", n->name),
+                 KV_TEXT("integration", in->provider->name));
+        n->drain = drain_start(in->core->drains,
+                               &(struct drain_spec){
+                                   .node = n->name,
+                                   .node_uid = node->uid,
+                                   .eviction_timeout = config->eviction_timeout,
+                                   .deletion_timeout = config->deletion_timeout,
+                                   .force = config->force,
+                                   .grace = -1,
+                                   .flags = DRAIN_NOTIFY_ALL,
+                                   .drain_rules = node_annotation(node, KEY_DRAIN_RULES),
+                               },
+                               node_on_change, n);
+    }
+    drain_set_rules(n->drain, node_annotation(node, KEY_DRAIN_RULES));
+    if (drain_is_done(n->drain)) {
+        return true;
+    }
+    activity_waits(&n->note, USEC_NEVER, "its pods to go: " STR_FMT,
+                   STR_ARG(drain_text(n->drain, &tmp)));
+    return false;
+}
+
+/* ── deletion: server ──────────────────────────────────────────────────────────────────────── */
+
+static void deletion_reset(struct kubernikus_node *n)
+{
+    n->stage = DELETION_NONE;
+    n->matches = 0;
+    n->pages = 0;
+    buf_reset(&n->server);
+    buf_reset(&n->marker);
+}
+
+/* What was tried failed: from the beginning, after the wait that `compute` or the session has. */
+static void deletion_fail(struct kubernikus_node *n, const char *what, const struct err *err)
+{
+    struct loop *loop = n->k->in->core->loop;
+    n->retry_at = loop_now(loop) + backoff_next(&n->backoff, loop_random(loop));
+    deletion_reset(n);
+    node_fail(n, what, err);
+    kubernikus_mark(n);
+}
+
+static void deletion_rest(struct kubernikus_node *n)
+{
+    const struct kubernikus_config *config = n->k->in->config;
+    backoff_reset(&n->backoff);
+    deletion_reset(n);
+    n->stage = DELETION_RESTS;
+    n->look_at = loop_now(n->k->in->core->loop) + config->requeue;
+    kubernikus_mark(n);
+}
+
+/* Judges a reply. The token may have expired: then there is another one soon. */
+static int compute_judge(struct kubernikus_node *n, const struct outbound_reply *reply,
+                         struct err *err)
+{
+    int r = outside_call_judge(&n->compute, reply, err);
+    if (reply->status == 401) {
+        openstack_refused(&n->k->openstack, n->generation);
+        return err_set(err, ERR_DENIED, "the compute service refused the token with 401");
+    }
+    return r < 0 ? err_wrap(err, "the compute service") : 0;
+}
+
+static bool is_server_of(const struct kubernikus_node *n, const struct jval *server)
+{
+    struct str project = jval_str(jval_get(server, STR("tenant_id")));
+    return str_eq(jval_str(jval_get(server, STR("name"))), n->name) &&
+           (project.n == 0 || str_eq(project, n->k->openstack.session.project));
+}
+
+/* One page of servers. `*ret_more`: another follows behind n->marker. */
+static int servers_read(struct kubernikus_node *n, struct str body, bool *ret_more, struct err *err)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *root = NULL;
+    struct err why = { 0 };
+    const struct jval *servers = NULL;
+    if (json_parse(body, JSON_GO, &tmp, &root, &why) < 0 ||
+        jval_kind(servers = jval_get(root, STR("servers"))) != JARR) {
+        return err_set(err, ERR_PROTO, "the compute service's answer has no list of servers");
+    }
+    buf_reset(&n->marker);
+    JVAL_EACH (servers, server) {
+        struct str id = jval_str(jval_get(server, STR("id")));
+        if (id.n == 0) {
+            return err_set(err, ERR_PROTO, "the compute service's answer has a server without id");
+        }
+        buf_reset(&n->marker);
+        buf_add(&n->marker, id);
+        if (is_server_of(n, server) && !str_eq(id, buf_str(&n->server))) {
+            n->matches++;
+            buf_reset(&n->server);
+            buf_add(&n->server, id);
+        }
+    }
+    const struct jval *links = jval_get(root, STR("servers_links"));
+    *ret_more = false;
+    if (jval_kind(links) == JARR && servers->n > 0) {
+        JVAL_EACH (links, link) {
+            *ret_more = *ret_more || str_eq(jval_str(jval_get(link, STR("rel"))), STR("next"));
+        }
+    }
+    return 0;
+}
+
+static void servers_on_reply(void *ctx, const struct outbound_reply *reply)
+{
+    struct kubernikus_node *n = ctx;
+    struct err err = { 0 };
+    bool more = false;
+    n->pages++;
+    int r = compute_judge(n, reply, &err);
+    r = r < 0 ? r : servers_read(n, reply->body, &more, &err);
+    if (r == 0 && more && n->pages >= SERVERS_PAGES_MAX) {
+        r = err_set(&err, ERR_LIMIT, "the compute service has more than %u pages of servers",
+                    SERVERS_PAGES_MAX);
+    }
+    if (r == 0 && !more && n->matches > 1) {
+        r = err_set(&err, ERR_INVALID, "expected to list 1 or 0 servers, but got %u", n->matches);
+    }
+    if (r < 0) {
+        deletion_fail(n, "the servers of a node cannot be listed", &err);
+        return;
+    }
+    n->stage = more ? DELETION_NONE : DELETION_FOUND;
+    kubernikus_mark(n);
+}
+
+static void servers_send(struct kubernikus_node *n, const struct openstack_session *session)
+{
+    const struct outbound_header headers[] = {
+        { STR("X-Auth-Token"), session->token },
+        { STR("Accept"), STR("application/json") },
+    };
+    CLEANUP(buf_done)
+    struct buf url = { 0 };
+    buf_add(&url, session->compute);
+    buf_add(&url, STR("/servers/detail?name="));
+    percent_add_form(&url, n->name);
+    buf_add(&url, STR("&tenant_id="));
+    percent_add_form(&url, session->project);
+    if (n->marker.n > 0) {
+        buf_add(&url, STR("&marker="));
+        percent_add_form(&url, buf_str(&n->marker));
+    }
+    n->stage = DELETION_LISTS;
+    n->generation = session->generation;
+    activity_waits(&n->note, USEC_NEVER, "OpenStack, which is asked for its server");
+    outside_call_send(&n->compute,
+                      &(struct outbound_request){ .method = STR("GET"),
+                                                  .url = buf_str(&url),
+                                                  .headers = headers,
+                                                  .header_n = ARRAY_LEN(headers),
+                                                  .reply_max = SERVERS_REPLY_MAX },
+                      servers_on_reply, n);
+}
+
+static void server_report(struct kubernikus_node *n)
+{
+    struct core *core = n->k->in->core;
+    const struct store_item *item = store_find(&core->nodes.store, n->name);
+    const struct node *node = item == NULL ? NULL : item->object;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    log_info(core->log, "Deleted the server of a node", KV_STR("node", n->name),
+             KV_STR("server", buf_str(&n->server)));
+    metric_add(n->k->deleted, 1);
+    n->removed = true;
+    activity_did(&n->note, loop_wall(core->loop), "server " STR_FMT " is deleted",
+                 STR_ARG(buf_str(&n->server)));
+    activity_did(&n->k->in->note, loop_wall(core->loop),
+                 "the server of node " STR_FMT " is deleted", STR_ARG(n->name));
+    recorder_add(&core->recorder,
+                 &(struct recorder_event){
+                     .type = STR("Normal"),
+                     .reason = STR("ServerDeleted"),
+                     .action = STR("DeleteServer"),
+                     .note = arena_printf(&tmp,
+                                          "Server " STR_FMT " of the node was deleted, as its "
+                                          "label asked",
+                                          STR_ARG(buf_str(&n->server))),
+                     .regarding = { .kind = STR("Node"),
+                                    .api_version = STR("v1"),
+                                    .name = n->name,
+                                    .uid = node == NULL ? STR_NONE : node->uid },
+                 });
+}
+
+static void server_on_reply(void *ctx, const struct outbound_reply *reply)
+{
+    struct kubernikus_node *n = ctx;
+    struct err err = { 0 };
+    int r = compute_judge(n, reply, &err);
+    if (r < 0 && r != -ERR_NOTFOUND) {
+        deletion_fail(n, "the server of a node cannot be deleted", &err);
+    } else {
+        if (r == 0) {
+            server_report(n);
+        }
+        deletion_rest(n);
+    }
+    core_written(n->k->in->core);
+}
+
+static void server_delete(struct kubernikus_node *n, const struct openstack_session *session)
+{
+    const struct outbound_header headers[] = { { STR("X-Auth-Token"), session->token } };
+    CLEANUP(buf_done)
+    struct buf url = { 0 };
+    buf_add(&url, session->compute);
+    buf_add(&url, STR("/servers/"));
+    client_add_segment(&url, buf_str(&n->server));
+    n->stage = DELETION_SENT;
+    n->generation = session->generation;
+    activity_waits(&n->note, USEC_NEVER, "OpenStack, which is to delete its server");
+    outside_call_send(&n->compute,
+                      &(struct outbound_request){ .method = STR("DELETE"),
+                                                  .url = buf_str(&url),
+                                                  .headers = headers,
+                                                  .header_n = ARRAY_LEN(headers) },
+                      server_on_reply, n);
+}
+
+static void deletion_wait(struct kubernikus_node *n, usec_t at, const char *what)
+{
+    activity_waits(&n->note, integration_wall(n->k->in, at), "%s", what);
+    node_again_at(n, at);
+}
+
+/* The node is cordoned and drained in this very turn, and its label asks. */
+static void deletion_step(struct kubernikus_node *n)
+{
+    struct kubernikus *k = n->k;
+    struct openstack_session session;
+    struct err err = { 0 };
+    if (n->stage == DELETION_RESTS && loop_now(k->in->core->loop) < n->look_at) {
+        deletion_wait(n, n->look_at, "its Node object to go");
+        return;
+    }
+    if (n->compute.call != NULL) {
+        return; /* the reply marks the node again */
+    }
+    usec_t retry_at = MAX(n->retry_at, n->compute.retry_at);
+    if (loop_now(k->in->core->loop) < retry_at) {
+        deletion_wait(n, retry_at, "the next try to ask the compute service");
+        return;
+    }
+    int r = openstack_get(&k->openstack, &session, &err);
+    if (r == -ERR_BUSY) {
+        activity_waits(&n->note, USEC_NEVER, "a token of OpenStack");
+        return; /* the session marks the node again */
+    }
+    if (r == 0 && session.compute.n == 0) {
+        r = err_set(&err, ERR_INVALID, "OpenStack: " STR_FMT, STR_ARG(session.compute_error));
+        n->retry_at =
+            loop_now(k->in->core->loop) + backoff_next(&n->backoff, loop_random(k->in->core->loop));
+        openstack_refused(&k->openstack, session.generation); /* the next one may have it */
+    }
+    if (r < 0) {
+        usec_t at = MAX(openstack_retry_at(&k->openstack), n->retry_at);
+        deletion_reset(n);
+        integration_failed(k->in, &err);
+        node_fail(n, "OpenStack cannot be used", &err);
+        deletion_wait(n, at, "the next try to ask OpenStack");
+        return;
+    }
+    if (n->stage == DELETION_FOUND && n->matches == 1) {
+        server_delete(n, &session);
+    } else if (n->stage == DELETION_FOUND) {
+        if (!n->removed) {
+            activity_did(&n->note, loop_wall(k->in->core->loop),
+                         "OpenStack has no server of its name");
+        }
+        deletion_rest(n);
+    } else {
+        if (n->stage == DELETION_RESTS) {
+            deletion_reset(n);
+        }
+        servers_send(n, &session);
+    }
+}
+
+static void node_step(struct kubernikus_node *n, const struct store_item *item)
+{
+    n->asked = str_eq(node_label(item->object, KEY_DELETE_NODE), KEYS_TRUE);
+    bool written = node_write(n, item);
+    if (!n->asked) {
+        drain_stop(STEAL(n->drain));
+        if (n->compute.call == NULL) {
+            deletion_reset(n);
+        }
+        if (written) {
+            activity_waits(&n->note, USEC_NEVER, "%s", "");
+        }
+        return;
+    }
+    /* A node that somebody has uncordoned is cordoned again before anything else. */
+    if (written && node_drain(n, item)) {
+        deletion_step(n);
     }
 }
 
@@ -230,19 +606,19 @@ static void kubernikus_turn(struct integration *in)
         const struct store_item *item = store_find(&in->core->nodes.store, n->name);
         list_del(&n->dirty);
         if (item != NULL) {
-            node_label_step(n, item);
+            node_step(n, item);
         }
     }
-}
-
-static void node_on_change(void *ctx)
-{
-    kubernikus_mark(ctx);
 }
 
 static void node_free(struct kubernikus_node *n)
 {
     list_del(&n->dirty);
+    drain_stop(n->drain);
+    outside_call_done(&n->compute);
+    buf_done(&n->server);
+    buf_done(&n->marker);
+    buf_done(&n->version_error);
     node_write_done(&n->write);
     activity_note_done(&n->note);
     alloc_free(n);
@@ -255,6 +631,8 @@ static struct kubernikus_node *node_new(struct kubernikus *k, struct str name)
     n->name = (struct str){ .p = n->name_bytes, .n = name.n };
     n->k = k;
     node_write_init(&n->write, k->in->core, name, node_on_change, n);
+    outside_call_init(&n->compute, k->in->core->loop, k->in->outbound);
+    n->backoff = (struct backoff){ .base = OUTSIDE_RETRY_MIN, .max = OUTSIDE_RETRY_MAX };
     (void)map_put(&k->nodes, n->name, n); /* it was not there */
     return n;
 }
@@ -275,22 +653,59 @@ static void kubernikus_on_node(struct integration *in, struct store_item *item, 
 
 /* ── its life ──────────────────────────────────────────────────────────────────────────────── */
 
+static void kubernikus_on_session(void *ctx)
+{
+    struct kubernikus *k = ctx;
+    if (k->openstack.stage == OPENSTACK_OPEN) {
+        activity_did(&k->in->note, loop_wall(k->in->core->loop), "logged in to OpenStack");
+    }
+    MAP_EACH (&k->nodes, entry) {
+        struct kubernikus_node *n = map_item_value(entry);
+        if (n->asked) {
+            kubernikus_mark(n);
+        }
+    }
+}
+
 static void kubernikus_start(struct integration *in)
 {
     struct kubernikus *k = ALLOC_NEW(struct kubernikus);
     k->in = in;
     k->version_backoff = (struct backoff){ .base = VERSION_RETRY_MIN, .max = VERSION_RETRY_MAX };
-    map_init(&k->nodes, 0, 0);
+    struct metrics *metrics = in->core->config.metrics;
+    k->deleted = metrics_series(metrics, METRIC_COUNTER, "drydock_kubernikus_servers_deleted_total",
+                                "Servers of nodes that were deleted in OpenStack.");
+    k->deleting = metrics_series(metrics, METRIC_GAUGE, "drydock_kubernikus_nodes_deleting",
+                                 "Nodes whose label asks for their deletion.");
+    map_init(&k->nodes, loop_random(in->core->loop), loop_random(in->core->loop));
     list_init(&k->dirty);
+    openstack_init(&k->openstack, &(struct openstack_config){ .client = &in->core->client,
+                                                              .outbound = in->outbound,
+                                                              .files = in->files,
+                                                              .on_change = kubernikus_on_session,
+                                                              .ctx = k });
     in->self = k;
 }
 
 static void kubernikus_configure(struct integration *in)
 {
     struct kubernikus *k = in->self;
+    const struct kubernikus_config *config = in->config;
+    openstack_set_secret(&k->openstack, config->secret_namespace, config->secret_name);
     MAP_EACH (&k->nodes, entry) {
         kubernikus_mark(map_item_value(entry));
     }
+}
+
+static void kubernikus_collect(struct integration *in)
+{
+    const struct kubernikus *k = in->self;
+    uint32_t asked = 0;
+    MAP_EACH (&k->nodes, entry) {
+        const struct kubernikus_node *n = map_item_value(entry);
+        asked += n->asked ? 1 : 0;
+    }
+    metric_set(k->deleting, asked);
 }
 
 static bool kubernikus_node_activity(const struct integration *in, struct str node,
@@ -302,6 +717,10 @@ static bool kubernikus_node_activity(const struct integration *in, struct str no
         return false;
     }
     activity_read(&n->note, str_from(in->provider->name), ret);
+    if (ret->error.n == 0 && n->version_error.n > 0) {
+        ret->error = buf_str(&n->version_error);
+        ret->error_at = loop_wall(in->core->loop);
+    }
     return true;
 }
 
@@ -310,7 +729,7 @@ static bool kubernikus_is_busy(const struct integration *in)
     const struct kubernikus *k = in->self;
     MAP_EACH (&k->nodes, entry) {
         const struct kubernikus_node *n = map_item_value(entry);
-        if (node_write_is_busy(&n->write)) {
+        if (node_write_is_busy(&n->write) || n->stage == DELETION_SENT) {
             return true;
         }
     }
@@ -327,15 +746,20 @@ static void kubernikus_stop(struct integration *in)
         node_free(map_item_value(entry));
     }
     map_done(&k->nodes);
+    openstack_done(&k->openstack);
     buf_done(&k->version);
     alloc_free(k);
 }
+
+static const struct str annotations[] = { KEY_DRAIN_RULES };
 
 const struct integration_provider integration_kubernikus = {
     .name = "kubernikus",
     .title = "Kubernikus",
     .file = "config/kubernikus.yaml",
     .config_size = sizeof(struct kubernikus_config),
+    .annotations = annotations,
+    .annotation_n = ARRAY_LEN(annotations),
     .read = kubernikus_read,
     .start = kubernikus_start,
     .configure = kubernikus_configure,
@@ -343,5 +767,6 @@ const struct integration_provider integration_kubernikus = {
     .turn = kubernikus_turn,
     .node_activity = kubernikus_node_activity,
     .is_busy = kubernikus_is_busy,
+    .collect = kubernikus_collect,
     .stop = kubernikus_stop,
 };

@@ -11,6 +11,7 @@
 #include "format/gval.h"
 #include "format/template.h"
 #include "format/xml.h"
+#include "core/secret_source.h"
 #include "host/file.h"
 #include "host/http_server.h"
 #include "host/smtp.h"
@@ -20,6 +21,7 @@
 static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("alert_record"), .bytes = ANNOTATIONS_BYTES_MAX },
     { .target = STR_INIT("cel"), .bytes = CEL_TEXT_MAX },
+    { .target = STR_INIT("cloud_config"), .bytes = SECRET_SOURCE_BYTES_MAX },
     { .target = STR_INIT("config"), .bytes = UCFG_BYTES_MAX },
     { .target = STR_INIT("convert"), .bytes = CONVERT_BYTES_MAX },
     { .target = STR_INIT("cron"), .bytes = CRON_TEXT_MAX },

@@ -20,7 +20,8 @@ static void begin(struct fixture *f, const struct secret_source_place *place)
     *f = (struct fixture){ 0 };
     integration_fixture_init(&f->base, "kubernikus");
     secret_source_init(&f->source, &f->base.core->client, &f->base.files, on_ready, f);
-    secret_source_set_place(&f->source, place);
+    CHECK(secret_source_set_place(&f->source, place));
+    CHECK(!secret_source_set_place(&f->source, place));
 }
 
 static void end(struct fixture *f)

@@ -151,7 +151,7 @@ TEST(kubernikus_tells_what_it_did_to_a_node)
     integration_fixture_run(&f, SECONDS(5));
     struct activity shown = { 0 };
     integrations_each_of_node(&f.all, STR("a"), keep_activity, &shown);
-    CHECK_STR(shown.did, "the label of the kubelet's version is set to true");
+    CHECK_STR(shown.did, "the label of the kubelet's version is written");
     shown = (struct activity){ 0 };
     integrations_each_of_node(&f.all, STR("nobody"), keep_activity, &shown);
     CHECK_EQ(shown.who.n, 0);
