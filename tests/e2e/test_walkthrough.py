@@ -1,4 +1,4 @@
-"""docs/sandbox.md: what a reader types there, line by line, as it stands."""
+"""The pages: what a reader types there, line by line, as it stands; and that links lead somewhere."""
 
 import os
 import re
@@ -63,6 +63,49 @@ class Reader:
     def end(self):
         for process in reversed(self.started):
             process.end()
+
+
+@pytest.mark.backend("sandbox")
+def test_what_troubleshoot_says_can_be_typed_on_the_sandbox(tmp_path):
+    with Port() as port:
+        reader = Reader(str(tmp_path), port)
+        try:
+            for line in lines_of("sandbox.md"):
+                if line.startswith(("export", "drydock sandbox", "drydock controller")):
+                    reader.type(line)
+            printed = {line.split()[1]: reader.type(line) for line in lines_of("troubleshoot.md")}
+        finally:
+            reader.end()
+    assert set(printed) == {"status", "explain", "check", "get", "-s"}
+    assert "node node-002: " in printed["explain"] and "drydock_nodes" in printed["-s"]
+
+
+def test_every_link_of_every_page_leads_somewhere():
+    """Links to files of the project and to headings in them."""
+    broken = []
+    pages = [os.path.join(folder, name) for folder in (ROOT, f"{ROOT}/docs", f"{ROOT}/docs/contract", f"{ROOT}/docs/decisions")
+             for name in os.listdir(folder) if name.endswith(".md")]
+    assert len(pages) > 20
+    for page in pages:
+        with open(page, encoding="utf-8") as f:
+            text = re.sub(r"^```.*?^```$", "", f.read(), flags=re.M | re.S)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"[a-z]+:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+            if not os.path.exists(target):
+                broken.append(f"{os.path.relpath(page, ROOT)}: {link}")
+            elif anchor and target.endswith(".md") and anchor not in anchors_of(target):
+                broken.append(f"{os.path.relpath(page, ROOT)}: {link}: no such heading")
+    assert broken == []
+
+
+def anchors_of(page):
+    """The names that GitHub gives to the headings of a page."""
+    with open(page, encoding="utf-8") as f:
+        headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", f.read(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.backend("sandbox")
