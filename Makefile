@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 SEEDS ?= 300
 FUZZ_SECONDS ?= 20
 
-.PHONY: all demo image test test-cluster bench fuzz lint install clean
+.PHONY: all demo image deb release test test-cluster bench fuzz lint install clean
 all: build/drydock
 
 .PHONY: deps
@@ -39,8 +39,18 @@ demo: product
 image: product
 	@tools/image
 
+# build/deb: drydock, kubectl-drydock, libdrydock0, libdrydock-dev.
+deb:
+	@tools/deps package
+	@tools/deb
+
+# build/dist: everything that is handed out, with its sums and what has changed.
+release: product
+	@tools/deps package
+	@tools/release
+
 test:
-	@tools/deps test lint
+	@tools/deps test lint package
 	@tools/test
 
 test-cluster:

@@ -7,6 +7,7 @@
 #include "base/closest.h"
 #include "base/textwrap.h"
 #include "cmd/completion.h"
+#include "cmd/man_page.h"
 #include "cmd/terminal.h"
 
 #define HELP_MAX ((size_t)256 * 1024) /* help of all commands is a few pages */
@@ -208,6 +209,9 @@ static int command_builtin(const struct command_list *list, const char *program,
     }
     if (str_eq(name, STR(COMPLETION_COMMAND))) {
         return completion_answer(list, argv);
+    }
+    if (str_eq(name, STR(MAN_PAGE_COMMAND))) {
+        return man_page_answer(list, argv);
     }
     if (str_eq(name, STR("version"))) {
         command_version(list, &out);
