@@ -252,6 +252,17 @@ static void bridge_copy_texts(struct bridge *b)
 
 static void bridge_on_collect(void *ctx);
 
+static void bridge_on_events_denied(void *ctx, enum recorder_api api)
+{
+    struct bridge *b = ctx;
+    bool core = api == RECORDER_API_CORE;
+    log_warn(b->log, "A right is missing",
+             KV_STR("right", core ? STR("create and patch events")
+                                  : STR("create and patch events of the group events.k8s.io")),
+             KV_STR("effect",
+                    core ? STR("there are no Events") : STR("Events are written to the core API")));
+}
+
 struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
                           struct metrics *metrics, const struct bridge_config *config)
 {
@@ -266,6 +277,7 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
     client_init(&b->client, loop, api);
     mutations_copy(&b->client, config);
     recorder_init(&b->recorder, &b->client, STR(BRIDGE_MANAGER), STR(BRIDGE_INSTANCE));
+    recorder_on_denied(&b->recorder, bridge_on_events_denied, b);
     list_init(&b->dirty_clusters);
     list_init(&b->in_flight);
     struct map *const maps[] = { &b->by_cluster, &b->by_node, &b->by_host, &b->by_uid };

@@ -30,6 +30,29 @@ static void core_on_denied(void *ctx, struct str node, struct str pod, struct st
               KV_STR("pod", pod), KV_STR("error", reason));
 }
 
+/* As soon as it would have been needed, and once: nothing waits for these. */
+static void core_tell_missing_right(struct core *c, const char *right, const char *effect)
+{
+    log_warn(c->log, "A right is missing", KV_STR("right", str_from(right)),
+             KV_STR("effect", str_from(effect)));
+}
+
+static void core_on_budgets_denied(void *ctx)
+{
+    core_tell_missing_right(ctx, "list and watch poddisruptionbudgets of the group policy",
+                            "evictions are tried, and the server says which budget forbids one");
+}
+
+static void core_on_events_denied(void *ctx, enum recorder_api api)
+{
+    if (api == RECORDER_API_EVENTS) {
+        core_tell_missing_right(ctx, "create and patch events of the group events.k8s.io",
+                                "Events are written to the core API");
+    } else {
+        core_tell_missing_right(ctx, "create and patch events", "there are no Events");
+    }
+}
+
 static void core_on_blocked(void *ctx)
 {
     struct core *c = ctx;
@@ -351,6 +374,7 @@ static void core_init_kube(struct core *c)
     recorder_init(
         &c->recorder, &c->client, CORE_NAME,
         arena_printf(&c->memory, STR_FMT "-" STR_FMT, STR_ARG(CORE_NAME), STR_ARG(hostname)));
+    recorder_on_denied(&c->recorder, core_on_events_denied, c);
     intern_init(&c->labels, loop_random(c->loop), loop_random(c->loop));
     c->keep.labels = &c->labels;
     informer_init(&c->nodes, &(struct informer_config){
@@ -370,6 +394,7 @@ static void core_init_kube(struct core *c)
                                         .recorder = &c->recorder,
                                         .may_act = core_may_drain,
                                         .on_denied = core_on_denied,
+                                        .on_budgets_denied = core_on_budgets_denied,
                                         .on_blocked = core_on_blocked,
                                         .ctx = c,
                                     });

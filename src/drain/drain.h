@@ -37,6 +37,8 @@ struct drains_config {
     /* The server does not let us evict or delete a pod (403). Called once for a node and a reason,
      * however many pods and tries meet it; NULL: nobody is told. */
     void (*on_denied)(void *ctx, struct str node, struct str pod, struct str reason);
+    /* The server does not let us read PodDisruptionBudgets. Called once; NULL: nobody is told. */
+    void (*on_budgets_denied)(void *ctx);
     /* A drain is blocked, or one that was is not any more; from within a step or a stop, so no
      * drain may be started or stopped here. NULL: nobody is told. */
     void (*on_blocked)(void *ctx);

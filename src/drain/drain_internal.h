@@ -164,6 +164,7 @@ struct drains {
     struct informer pdbs;
     bool watching;
     bool pdbs_unwatched;  /* budgets cannot be watched: evictions are tried */
+    bool pdbs_denied;     /* and on_budgets_denied has told so */
     uint64_t pdb_changes; /* counts up when a pod may have another budget than before */
     usec_t pdbs_deadline;
     struct drain_namespaces namespaces;

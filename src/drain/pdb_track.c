@@ -140,6 +140,12 @@ static void pdbs_on_error(void *ctx, const struct err *err)
     struct drains *ds = ctx;
     /* Waiting does not help who may not list budgets. Other failures are the network's, and after a
      * first list the last known state is good enough: the server has the last word anyway. */
+    if (err->code == ERR_DENIED && !ds->pdbs_denied) {
+        ds->pdbs_denied = true;
+        if (ds->config.on_budgets_denied != NULL) {
+            ds->config.on_budgets_denied(ds->config.ctx);
+        }
+    }
     if (err->code == ERR_DENIED && !ds->pdbs_unwatched) {
         ds->pdbs_unwatched = true;
         ds->pdb_changes++;

@@ -9,7 +9,8 @@ struct recorder_series {
     struct str key;
     struct str name;
     struct str namespace;
-    struct str json;   /* without the series: what a creation sends */
+    struct recorder_event event; /* what a creation sends */
+    usec_t first_wall;
     struct list link;  /* in the queue */
     uint32_t count;    /* 1 = no series yet */
     usec_t queued_at;  /* monotonic */
@@ -37,6 +38,13 @@ void recorder_init(struct recorder *r, struct client *client, struct str control
     list_init(&r->queue);
     loop_timer_init(&r->send, client->loop, recorder_send, r);
     loop_timer_init(&r->tidy, client->loop, recorder_tidy, r);
+}
+
+void recorder_on_denied(struct recorder *r, void (*on_denied)(void *ctx, enum recorder_api api),
+                        void *ctx)
+{
+    r->on_denied = on_denied;
+    r->ctx = ctx;
 }
 
 static void recorder_unqueue(struct recorder *r, struct recorder_series *s)
@@ -149,31 +157,28 @@ static struct str recorder_name(struct recorder *r, struct arena *a, struct str 
                         (unsigned)(low >> 48), (unsigned long long)(low & 0xffffffffffffULL));
 }
 
-static void recorder_compose(struct recorder *r, struct recorder_series *s,
-                             const struct recorder_event *e)
+static struct recorder_ref recorder_copy_ref(struct arena *a, const struct recorder_ref *ref)
 {
-    char text[TIMESTAMP_TEXT_MAX];
-    buf_reset(&r->body);
-    struct json_writer w = json_writer_on(&r->body);
-    jw_obj(&w);
-    jw_pair(&w, "apiVersion", STR("events.k8s.io/v1"));
-    jw_pair(&w, "kind", STR("Event"));
-    jw_key(&w, STR("metadata"));
-    jw_obj(&w);
-    jw_pair(&w, "name", s->name);
-    jw_pair(&w, "namespace", s->namespace);
-    jw_obj_end(&w);
-    jw_pair(&w, "eventTime", timestamp_print_micro(loop_wall(r->client->loop), text));
-    jw_pair(&w, "reportingController", r->controller);
-    jw_pair(&w, "reportingInstance", r->instance);
-    jw_pair(&w, "action", e->action);
-    jw_pair(&w, "reason", e->reason);
-    recorder_write_ref(&w, "regarding", &e->regarding);
-    recorder_write_ref(&w, "related", &e->related);
-    jw_pair(&w, "note", str_sub(e->note, 0, RECORDER_NOTE_BYTES_MAX));
-    jw_pair(&w, "type", e->type);
-    jw_obj_end(&w);
-    s->json = arena_str(&s->memory, buf_str(&r->body));
+    return (struct recorder_ref){
+        .kind = arena_str(a, ref->kind),
+        .api_version = arena_str(a, ref->api_version),
+        .name = arena_str(a, ref->name),
+        .namespace = arena_str(a, ref->namespace),
+        .uid = arena_str(a, ref->uid),
+        .version = arena_str(a, ref->version),
+    };
+}
+
+static struct recorder_event recorder_copy(struct arena *a, const struct recorder_event *e)
+{
+    return (struct recorder_event){
+        .type = arena_str(a, e->type),
+        .reason = arena_str(a, e->reason),
+        .action = arena_str(a, e->action),
+        .note = arena_str(a, str_sub(e->note, 0, RECORDER_NOTE_BYTES_MAX)),
+        .regarding = recorder_copy_ref(a, &e->regarding),
+        .related = recorder_copy_ref(a, &e->related),
+    };
 }
 
 /* Whoever has been silent for longest makes room; a series that waits to be sent stays. */
@@ -221,9 +226,10 @@ static void recorder_add_first(struct recorder *r, const struct recorder_event *
                                                                       : STR("default"));
     s->name = recorder_name(r, &s->memory, e->regarding.name);
     s->count = 1;
+    s->first_wall = loop_wall(r->client->loop);
     s->last_at = now;
     s->refresh_at = now + RECORDER_REFRESH;
-    recorder_compose(r, s, e);
+    s->event = recorder_copy(&s->memory, e);
     (void)map_put(&r->series, s->key, s); /* it was not there */
     r->stats.remembered++;
     (void)recorder_enqueue(r, s); /* there is room: asked above */
@@ -289,6 +295,7 @@ static void recorder_next(struct recorder *r)
 static void recorder_pass(struct recorder *r, struct recorder_series *s)
 {
     r->tries = 0;
+    memset(r->denied, 0, sizeof(r->denied));
     recorder_unqueue(r, s);
     if (s->ending || !s->created) {
         recorder_forget(r, s); /* a repeat starts anew */
@@ -296,6 +303,34 @@ static void recorder_pass(struct recorder *r, struct recorder_series *s)
         (void)recorder_enqueue(r, s); /* repeated while its creation was under way */
     }
     recorder_next(r);
+}
+
+/* Other refusals with 403 are about the object: a namespace that is being deleted, a webhook. */
+static bool recorder_lacks_right(const struct api_reply *reply)
+{
+    struct err err = { 0 };
+    if (reply->status != 403) {
+        return false;
+    }
+    client_explain(reply->status, reply->body, reply->err, &err);
+    struct str why = str_from(err.msg);
+    return str_contains(why, STR(" cannot create resource \"events\"")) ||
+           str_contains(why, STR(" cannot patch resource \"events\""));
+}
+
+/* True when the other API has not been asked yet for the queue's first. */
+static bool recorder_take_denial(struct recorder *r)
+{
+    enum recorder_api denied = r->api;
+    r->denied[denied] = true;
+    if (!r->told[denied]) {
+        r->told[denied] = true;
+        if (r->on_denied != NULL) {
+            r->on_denied(r->ctx, denied);
+        }
+    }
+    r->api = denied == RECORDER_API_EVENTS ? RECORDER_API_CORE : RECORDER_API_EVENTS;
+    return !r->denied[r->api];
 }
 
 static void recorder_on_reply(void *ctx, const struct api_reply *reply)
@@ -315,6 +350,9 @@ static void recorder_on_reply(void *ctx, const struct api_reply *reply)
             return;
         }
         r->stats.lost++;
+    } else if (recorder_lacks_right(reply) && recorder_take_denial(r)) {
+        recorder_next(r);
+        return;
     } else if (verdict == RETRY_ABSENT && patch) {
         s->created = false; /* it has expired on the server: make it again */
         recorder_next(r);
@@ -332,6 +370,83 @@ static void recorder_on_reply(void *ctx, const struct api_reply *reply)
     recorder_pass(r, s);
 }
 
+/* events.k8s.io/v1 */
+static void recorder_write_new(const struct recorder *r, const struct recorder_series *s,
+                               struct json_writer *w)
+{
+    char text[TIMESTAMP_TEXT_MAX];
+    const struct recorder_event *e = &s->event;
+    jw_pair(w, "eventTime", timestamp_print_micro(s->first_wall, text));
+    jw_pair(w, "reportingController", r->controller);
+    jw_pair(w, "reportingInstance", r->instance);
+    jw_pair(w, "action", e->action);
+    jw_pair(w, "reason", e->reason);
+    recorder_write_ref(w, "regarding", &e->regarding);
+    recorder_write_ref(w, "related", &e->related);
+    jw_pair(w, "note", e->note);
+}
+
+/* The core API's, as kubelet writes them. */
+static void recorder_write_core(const struct recorder *r, const struct recorder_series *s,
+                                struct json_writer *w)
+{
+    char text[TIMESTAMP_TEXT_MAX];
+    const struct recorder_event *e = &s->event;
+    jw_pair(w, "firstTimestamp", timestamp_print_seconds(s->first_wall, text));
+    jw_pair(w, "lastTimestamp", timestamp_print_seconds(s->first_wall, text));
+    jw_pair_i64(w, "count", 1);
+    jw_pair(w, "reportingComponent", r->controller);
+    jw_pair(w, "reportingInstance", r->instance);
+    jw_key(w, STR("source"));
+    jw_obj(w);
+    jw_pair(w, "component", r->controller);
+    jw_obj_end(w);
+    jw_pair(w, "action", e->action);
+    jw_pair(w, "reason", e->reason);
+    recorder_write_ref(w, "involvedObject", &e->regarding);
+    recorder_write_ref(w, "related", &e->related);
+    jw_pair(w, "message", e->note);
+}
+
+static void recorder_write_event(struct recorder *r, const struct recorder_series *s)
+{
+    bool core = r->api == RECORDER_API_CORE;
+    struct json_writer w = json_writer_on(&r->body);
+    jw_obj(&w);
+    jw_pair(&w, "apiVersion", core ? STR("v1") : STR("events.k8s.io/v1"));
+    jw_pair(&w, "kind", STR("Event"));
+    jw_key(&w, STR("metadata"));
+    jw_obj(&w);
+    jw_pair(&w, "name", s->name);
+    jw_pair(&w, "namespace", s->namespace);
+    jw_obj_end(&w);
+    if (core) {
+        recorder_write_core(r, s, &w);
+    } else {
+        recorder_write_new(r, s, &w);
+    }
+    jw_pair(&w, "type", s->event.type);
+    jw_obj_end(&w);
+}
+
+static void recorder_write_count(struct recorder *r, const struct recorder_series *s)
+{
+    char text[TIMESTAMP_TEXT_MAX];
+    struct json_writer w = json_writer_on(&r->body);
+    jw_obj(&w);
+    if (r->api == RECORDER_API_CORE) {
+        jw_pair_i64(&w, "count", s->count);
+        jw_pair(&w, "lastTimestamp", timestamp_print_seconds(s->last_wall, text));
+    } else {
+        jw_key(&w, STR("series"));
+        jw_obj(&w);
+        jw_pair_i64(&w, "count", s->count);
+        jw_pair(&w, "lastObservedTime", timestamp_print_micro(s->last_wall, text));
+        jw_obj_end(&w);
+    }
+    jw_obj_end(&w);
+}
+
 static void recorder_send(void *ctx)
 {
     struct recorder *r = ctx;
@@ -345,29 +460,23 @@ static void recorder_send(void *ctx)
         loop_timer_set(&r->send, at);
         return;
     }
-    struct api_request request = { .verb = API_POST, .body = s->json };
+    struct api_request request = { .verb = s->created ? API_PATCH : API_POST };
     buf_reset(&r->path);
-    buf_add(&r->path, STR("/apis/events.k8s.io/v1/namespaces/"));
+    buf_add(&r->path, r->api == RECORDER_API_CORE ? STR("/api/v1/namespaces/")
+                                                  : STR("/apis/events.k8s.io/v1/namespaces/"));
     client_add_segment(&r->path, s->namespace);
     buf_add(&r->path, STR("/events"));
+    buf_reset(&r->body);
     if (s->created) {
-        char text[TIMESTAMP_TEXT_MAX];
         buf_add_char(&r->path, '/');
         client_add_segment(&r->path, s->name);
-        buf_reset(&r->body);
-        struct json_writer w = json_writer_on(&r->body);
-        jw_obj(&w);
-        jw_key(&w, STR("series"));
-        jw_obj(&w);
-        jw_pair_i64(&w, "count", s->count);
-        jw_pair(&w, "lastObservedTime", timestamp_print_micro(s->last_wall, text));
-        jw_obj_end(&w);
-        jw_obj_end(&w);
-        request.verb = API_PATCH;
+        recorder_write_count(r, s);
         request.content_type = API_STRATEGIC_PATCH;
-        request.body = buf_str(&r->body);
+    } else {
+        recorder_write_event(r, s);
     }
     request.path = buf_str(&r->path);
+    request.body = buf_str(&r->body);
     r->call = api_send(r->client->api, &request, recorder_on_reply, r);
 }
 

@@ -1,5 +1,9 @@
 /*
- * recorder: events.k8s.io/v1 Events, made and aggregated as client-go does it.
+ * recorder: Events, made and aggregated as client-go does it.
+ *
+ * They are events.k8s.io/v1 Events. Where the server denies that (403), they are sent as the core
+ * API's, which roles of old know; where it denies both, Events are lost, and each of them asks
+ * both.
  *
  * The first event of a kind (type, action, reason, reporter, regarding, related; not the note) is
  * created. A repeat while it is remembered makes it a series by a patch; further repeats only count
@@ -59,6 +63,8 @@ struct recorder_stats {
     uint32_t remembered;
 };
 
+enum recorder_api { RECORDER_API_EVENTS, RECORDER_API_CORE, RECORDER_APIS };
+
 struct recorder {
     struct client *client; /* borrowed */
     struct str controller; /* borrowed: reportingController */
@@ -72,6 +78,12 @@ struct recorder {
     usec_t not_before; /* a server out of reach is left alone until then */
     int64_t last_ns;   /* of the last name made */
     uint32_t tries;    /* for the queue's first */
+    enum recorder_api api;
+    bool denied[RECORDER_APIS]; /* the queue's first by this one */
+    bool told[RECORDER_APIS];   /* on_denied was called */
+    /* The server does not let us write Events; once for each API. NULL: nobody is told. */
+    void (*on_denied)(void *ctx, enum recorder_api api);
+    void *ctx;
     struct buf path;
     struct buf body;
     struct recorder_stats stats;
@@ -80,6 +92,9 @@ struct recorder {
 /* `controller` is "maintenance", `instance` "maintenance-<hostname>". */
 void recorder_init(struct recorder *r, struct client *client, struct str controller,
                    struct str instance);
+/* Whom to tell of a right that is missing; before anything is sent. */
+void recorder_on_denied(struct recorder *r, void (*on_denied)(void *ctx, enum recorder_api api),
+                        void *ctx);
 /* What waits is not sent. */
 void recorder_done(struct recorder *r);
 

@@ -19,6 +19,7 @@ struct evict_fixture {
     int version;
     int changes;
     int denied;
+    int budgets_denied;
     struct str denied_why; /* in `a` */
 };
 
@@ -35,6 +36,12 @@ static void evict_fixture_on_denied(void *ctx, struct str node, struct str pod U
     CHECK_STR(node, "n/1");
     h->denied++;
     h->denied_why = arena_str(&h->a, reason);
+}
+
+static void evict_fixture_on_budgets_denied(void *ctx)
+{
+    struct evict_fixture *h = ctx;
+    h->budgets_denied++;
 }
 
 static void evict_fixture_run(struct evict_fixture *h, usec_t span)
@@ -108,11 +115,13 @@ static void evict_fixture_begin_with(struct evict_fixture *h, const struct drain
     *h = (struct evict_fixture){ .v = virtual_loop_new(3, SECONDS(1767323045)) };
     fake_api_init(&h->api);
     client_init(&h->client, virtual_loop_root(h->v), &h->api.api);
-    h->drains = drains_new(virtual_loop_root(h->v), &(struct drains_config){
-                                                        .client = &h->client,
-                                                        .on_denied = evict_fixture_on_denied,
-                                                        .ctx = h,
-                                                    });
+    h->drains = drains_new(virtual_loop_root(h->v),
+                           &(struct drains_config){
+                               .client = &h->client,
+                               .on_denied = evict_fixture_on_denied,
+                               .on_budgets_denied = evict_fixture_on_budgets_denied,
+                               .ctx = h,
+                           });
     h->d = drain_start(h->drains, spec, evict_fixture_on_change, h);
 }
 
@@ -451,6 +460,14 @@ TEST(drain_without_the_right_to_see_budgets_tries)
     evict_fixture_pod(&h, "DELETED", "a", true);
     evict_fixture_run(&h, 0);
     CHECK(drain_is_done(h.d));
+    CHECK_EQ(h.budgets_denied, 1);
+    drain_stop(h.d);
+    h.d = drain_start(h.drains, &evict_fixture_spec, evict_fixture_on_change, &h);
+    evict_fixture_sync(&h, "/pods");
+    fake_watch_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403,
+                   STR("{\"message\":\"budgets are forbidden\"}"));
+    evict_fixture_run(&h, 0);
+    CHECK_EQ(h.budgets_denied, 1); /* the next drain finds the same: nobody is told again */
     evict_fixture_end(&h);
 }
 

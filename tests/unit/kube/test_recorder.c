@@ -148,6 +148,95 @@ TEST(recorder_patches_what_was_repeated_during_its_creation)
     end(&s);
 }
 
+static void note_denied(void *ctx, enum recorder_api api)
+{
+    uint32_t *counts = ctx;
+    counts[api]++;
+}
+
+#define DENIED(group, verb)                                                                        \
+    STR("{\"kind\":\"Status\",\"message\":\"events" group                                          \
+        " is forbidden: User \\\"u\\\" cannot " verb " resource \\\"events\\\" in API group\"}")
+
+TEST(recorder_takes_the_core_api_where_the_other_is_denied)
+{
+    struct story s;
+    uint32_t denied[RECORDER_APIS] = { 0 };
+    begin(&s);
+    recorder_on_denied(&s.r, note_denied, denied);
+    add(&s, "n1", "a");
+    run(&s, 0);
+    fake_call_reply(&s.api, call(&s), 403, DENIED(".events.k8s.io", "create"));
+    run(&s, 0);
+    CHECK_STR(call(&s)->path, "/api/v1/namespaces/default/events");
+    CHECK_STR(call(&s)->body,
+              "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{"
+              "\"name\":\"n1.1886caf21c963200\",\"namespace\":\"default\"},"
+              "\"firstTimestamp\":\"2026-01-02T03:04:05Z\","
+              "\"lastTimestamp\":\"2026-01-02T03:04:05Z\",\"count\":1,"
+              "\"reportingComponent\":\"maintenance\",\"reportingInstance\":\"maintenance-host\","
+              "\"source\":{\"component\":\"maintenance\"},\"action\":\"ChangeMaintenanceState\","
+              "\"reason\":\"ChangedMaintenanceState\",\"involvedObject\":{\"kind\":\"Node\","
+              "\"name\":\"n1\",\"uid\":\"u1\",\"apiVersion\":\"v1\",\"resourceVersion\":\"7\"},"
+              "\"message\":\"a\",\"type\":\"Normal\"}");
+    fake_call_reply(&s.api, call(&s), 201, STR("{}"));
+    run(&s, SECONDS(5));
+    add(&s, "n1", "b");
+    run(&s, 0);
+    CHECK_STR(call(&s)->path, "/api/v1/namespaces/default/events/n1.1886caf21c963200");
+    CHECK_STR(call(&s)->body, "{\"count\":2,\"lastTimestamp\":\"2026-01-02T03:04:10Z\"}");
+    fake_call_reply(&s.api, call(&s), 200, STR("{}"));
+    add(&s, "n2", "a");
+    run(&s, 0);
+    CHECK_STR(call(&s)->path, "/api/v1/namespaces/default/events"); /* it remembers */
+    CHECK_EQ(denied[RECORDER_API_EVENTS], 1);
+    CHECK_EQ(denied[RECORDER_API_CORE], 0);
+    end(&s);
+}
+
+TEST(recorder_tells_once_that_nobody_lets_it_write)
+{
+    struct story s;
+    uint32_t denied[RECORDER_APIS] = { 0 };
+    begin(&s);
+    recorder_on_denied(&s.r, note_denied, denied);
+    for (int i = 0; i < 3; i++) {
+        add(&s, i == 0 ? "n1" : i == 1 ? "n2" : "n3", "a");
+        run(&s, 0);
+        fake_call_reply(&s.api, call(&s), 403, DENIED("", "create"));
+        run(&s, 0);
+        fake_call_reply(&s.api, call(&s), 403, DENIED("", "create"));
+        run(&s, 0);
+        CHECK_EQ(s.api.call_count, 0);
+        CHECK_EQ(s.r.stats.rejected, (uint64_t)i + 1);
+    }
+    CHECK_EQ(denied[RECORDER_API_EVENTS], 1);
+    CHECK_EQ(denied[RECORDER_API_CORE], 1);
+    add(&s, "n4", "a");
+    run(&s, 0);
+    fake_call_reply(&s.api, call(&s), 201, STR("{}")); /* somebody has given the right */
+    run(&s, 0);
+    CHECK_EQ(s.r.stats.created, 1);
+    end(&s);
+}
+
+TEST(recorder_takes_a_namespace_that_ends_for_no_missing_right)
+{
+    struct story s;
+    begin(&s);
+    add(&s, "n1", "a");
+    run(&s, 0);
+    fake_call_reply(
+        &s.api, call(&s), 403,
+        STR("{\"kind\":\"Status\",\"message\":\"events \\\"n1\\\" is forbidden: unable to "
+            "create new content in namespace x because it is being terminated\"}"));
+    run(&s, 0);
+    CHECK_EQ(s.api.call_count, 0);
+    CHECK_EQ(s.r.stats.rejected, 1);
+    CHECK_EQ(s.r.api, RECORDER_API_EVENTS);
+    end(&s);
+}
+
 TEST(recorder_waits_for_a_server_out_of_reach_and_gives_up_in_the_end)
 {
     struct story s;
