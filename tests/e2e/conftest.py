@@ -13,11 +13,12 @@ import share
 from backend import Cluster, Sandbox
 from bridge import BridgeClusters
 from process import Controller
+from real_nodes import RealNodes, drydock_image
 from wait import wait_for
 
 
 def pytest_addoption(parser):
-    parser.addoption("--backend", choices=("sandbox", "cluster"),
+    parser.addoption("--backend", choices=("sandbox", "cluster", "nodes"),
                      default=os.environ.get("DRYDOCK_BACKEND", "sandbox"),
                      help="what the cases run against (also: DRYDOCK_BACKEND)")
     parser.addoption("--share", metavar="FOLDER",
@@ -29,12 +30,15 @@ def pytest_report_header(config):
 
 
 def belongs(item, backend):
-    """Whether a case exists on that back end. One that uses neither says the same twice: it runs beside the sandbox."""
+    """Whether a case exists on that back end. One that uses neither says the same twice: it runs beside the sandbox. Real nodes
+    have cases of their own."""
     if item.get_closest_marker("go") and backend == "sandbox" and shutil.which("go") is None:
         return False  # it runs beside the real control plane, which is built with Go
     marker = item.get_closest_marker("backend")
     if marker:
         return backend in marker.args
+    if backend == "nodes":
+        return False
     return backend == "sandbox" or bool({"backend", "backend_name"} & set(item.fixturenames))
 
 
@@ -90,9 +94,24 @@ WORLD = {"heartbeats": "both", "delays": {
 def backend(backend_name, tmp_path_factory):
     """The cluster that most suites share."""
     folder = tmp_path_factory.mktemp(backend_name)
-    with (Cluster(folder) if backend_name == "cluster"
-          else Sandbox(folder, nodes=3, flags=["--tls"], world=WORLD)) as server:
+    with make_backend(backend_name, folder) as server:
         yield server
+
+
+def make_backend(name, folder):
+    if name == "cluster":
+        return Cluster(folder)
+    if name == "nodes":
+        return RealNodes(folder)
+    return Sandbox(folder, nodes=3, flags=["--tls"], world=WORLD)
+
+
+@pytest.fixture(scope="session")
+def image(backend, tmp_path_factory):
+    """The name of the image of the program under test, which all real nodes have."""
+    archive, name = drydock_image(str(tmp_path_factory.mktemp("image")))
+    backend.import_image(archive)
+    return name
 
 
 @pytest.fixture(scope="session")
@@ -117,6 +136,8 @@ class Client:
         self.core = kubernetes.client.CoreV1Api(api_client)
         self.apps = kubernetes.client.AppsV1Api(api_client)
         self.policy = kubernetes.client.PolicyV1Api(api_client)
+        self.batch = kubernetes.client.BatchV1Api(api_client)
+        self.rbac = kubernetes.client.RbacAuthorizationV1Api(api_client)
         self.leases = kubernetes.client.CoordinationV1Api(api_client)
         self.custom = kubernetes.client.CustomObjectsApi(api_client)
 
@@ -147,7 +168,7 @@ def kubectl(backend):
 @pytest.fixture
 def namespace(backend, client, unique):
     client.core.create_namespace({"metadata": {"name": unique}})
-    if backend.name == "cluster":
+    if backend.name != "sandbox":
         # Admission refuses pods until a controller has made it.
         wait_for(lambda: client.core.read_namespaced_service_account("default", unique),
                  what="the namespace has its service account")

@@ -1,0 +1,93 @@
+"""in_cluster: programs of the image as pods of real nodes."""
+
+import http.client
+
+import pytest
+import yaml
+
+from process import parse_metrics
+from wait import wait_for
+
+RESTRICTED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+USER = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
+HOST = "kubernetes.io/hostname"
+
+
+def workload(name, replicas, image, **spec):
+    """A Deployment whose pods have one container; `container` and `spec` are merged into it and into the pod."""
+    container = {"name": "main", "image": image, "imagePullPolicy": "Never", **spec.pop("container", {})}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": {
+                "metadata": {"labels": {"app": name}}, "spec": {"containers": [container], **spec}}}}
+
+
+def account(name, namespace, *roles):
+    """A service account, these roles (copies, with the account's name), and their bindings."""
+    found = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}]
+    for role in roles:
+        place = {"name": name, **({"namespace": namespace} if role["kind"] == "Role" else {})}
+        found.append({**role, "metadata": place})
+        found.append({"apiVersion": role["apiVersion"], "kind": role["kind"] + "Binding", "metadata": place,
+                      "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role["kind"], "name": name},
+                      "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]})
+    return found
+
+
+@pytest.fixture(name="apply")
+def fixture_apply(kubectl):
+    """apply(namespace, object…): made by kubectl, deleted after the test. Pods do not get their grace period then: some programs
+    use it to wait for a last scrape."""
+    made = []
+
+    def apply(namespace, *objects):
+        text = yaml.safe_dump_all(objects)
+        made.append((namespace, text))
+        kubectl("apply", "--namespace", namespace, "-f", "-", stdin=text)
+
+    yield apply
+    for namespace, text in reversed(made):
+        kubectl("delete", "--namespace", namespace, "--ignore-not-found", "--wait=false", "-f", "-", stdin=text)
+        kubectl("delete", "pods", "--namespace", namespace, "--all", "--grace-period", "1", "--wait=false")
+
+
+class Pods:
+    """The pods of a workload, as seen from beside the nodes."""
+
+    def __init__(self, client, namespace, app):
+        self.core, self.namespace, self.app = client.core, namespace, app
+
+    def all(self):
+        return [pod for pod in self.core.list_namespaced_pod(self.namespace, label_selector=f"app={self.app}").items
+                if not pod.metadata.deletion_timestamp]
+
+    def ready(self):
+        return [pod for pod in self.all() if {c.type: c.status for c in pod.status.conditions or []}.get("Ready") == "True"]
+
+    def wait_ready(self, count):
+        return wait_for(lambda: len(found := self.ready()) == count and found, f"{count} pods of {self.app} are ready", interval=0.2)
+
+    def named(self, holder):
+        """The one that holds a Lease with this identity, "<pod>_<uuid>"."""
+        return next(pod for pod in self.all() if holder.startswith(pod.metadata.name + "_"))
+
+    def log(self, pod):
+        return self.core.read_namespaced_pod_log(pod.metadata.name, self.namespace)
+
+
+def get(pod, port, path):
+    """One HTTP exchange with a pod: (status, body)."""
+    connection = http.client.HTTPConnection(pod.status.pod_ip, port, timeout=30)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def metric(pod, name, /, **labels):
+    """Sum of the samples that have (at least) these labels."""
+    status, body = get(pod, 8080, "/metrics")
+    assert status == 200
+    wanted = set(labels.items())
+    return sum(value for (found, pairs), value in parse_metrics(body).items() if found == name and wanted <= set(pairs))
