@@ -111,8 +111,9 @@ const struct command command_run_on_host = {
     .summary = "run a script on the machine, from inside a privileged pod",
     .text = "Joins the namespaces of the machine's first process and runs there the script of the "
             "environment variable " SCRIPT_VARIABLE ", or the program behind '--', with the "
-            "machine's own tools: the image needs no shell. The pod needs hostPID and privileged. "
-            "A script whose first line names no interpreter is run by /bin/sh.\n\n"
+            "machine's own tools: the image needs no shell. The pod needs hostPID, "
+            "privileged and user 0. A script whose first line names no interpreter is run by "
+            "/bin/sh.\n\n"
             "The exit code is that of the script; 77, 'nothing to do', becomes 0 and is told in "
             "the message file. 125 and above are those of a shell.",
     .options = { .options = run_on_host_options, .count = ARRAY_LEN(run_on_host_options) },

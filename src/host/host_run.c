@@ -45,14 +45,14 @@ static int host_join(int32_t pid, struct err *err)
         (void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, names[i]); /* fits */
         fds[i] = open(path, O_RDONLY | O_CLOEXEC);
         if (fds[i] < 0 && r == 0) {
-            r = err_set_os(err, errno, "%s (the pod needs hostPID and privileged)", path);
+            r = err_set_os(err, errno, "%s (the pod needs hostPID, privileged and user 0)", path);
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (r == 0 && setns(fds[i], 0) != 0) {
             r = err_set_os(err, errno,
-                           "cannot join the machine's %s namespace (the pod needs hostPID and "
-                           "privileged)",
+                           "cannot join the machine's %s namespace (the pod needs hostPID, "
+                           "privileged and user 0)",
                            names[i]);
         }
         fd_close(&fds[i]);

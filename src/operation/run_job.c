@@ -243,15 +243,27 @@ static void add_words(struct json_writer *w, const char *key, const struct str *
     jw_strs(w, words, n);
 }
 
-static void add_security(const struct jval *payload, struct json_writer *w)
+/* Our own image has a user without rights, who could not join the machine's namespaces, privileged
+ * or not. What an image of somebody else runs as is its own business. */
+static void add_security(const struct jval *payload, bool runner, struct json_writer *w)
 {
-    if (jval_get(payload, STR("securityContext")) != NULL) {
-        add_field(payload, "securityContext", w);
-        return;
-    }
+    const struct jval *given = jval_get(payload, STR("securityContext"));
+    given = jval_kind(given) == JOBJ ? given : NULL;
     jw_key(w, STR("securityContext"));
     jw_obj(w);
-    jw_pair_bool(w, "privileged", true);
+    JVAL_EACH (given, field) {
+        jw_key(w, jval_key(field));
+        jw_val(w, field);
+    }
+    if (given == NULL) {
+        jw_pair_bool(w, "privileged", true);
+    }
+    if (runner && jval_get(given, STR("runAsUser")) == NULL) {
+        jw_pair_i64(w, "runAsUser", 0);
+    }
+    if (runner && jval_get(given, STR("runAsGroup")) == NULL) {
+        jw_pair_i64(w, "runAsGroup", 0);
+    }
     jw_obj_end(w);
 }
 
@@ -278,7 +290,7 @@ static void add_container(const struct run_job_spec *spec, const struct run_job_
     container_add_env(spec, w);
     add_field(payload, "envFrom", w);
     add_field(payload, "resources", w);
-    add_security(payload, w);
+    add_security(payload, image.n == 0, w);
     volumes_add(payload, /* mounts= */ true, w);
     jw_pair(w, "terminationMessagePolicy", STR("FallbackToLogsOnError"));
     jw_obj_end(w);

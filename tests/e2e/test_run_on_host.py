@@ -101,7 +101,7 @@ def test_a_reboot_ordered_twice_is_carried_out_once(machine, message):
     ([], None, "want a script in the environment variable DD_SCRIPT, or a program behind '--', and not both"),
     (["--", "true"], "true", "and not both"),
     (["--reboot"], None, "--reboot wants --expect-boot-id"),
-    (["--target-pid", "999999999", "--", "true"], None, "the pod needs hostPID and privileged"),
+    (["--target-pid", "999999999", "--", "true"], None, "the pod needs hostPID, privileged and user 0"),
 ])
 def test_bad_input_is_told(machine, message, args, script, says):
     done = run(machine, message, *args, script=script)

@@ -101,6 +101,9 @@ TEST(run_job_runs_a_script_by_our_runner)
     x.spec.parameter_n = 1;
     const struct jval *job = fixture_print(&x);
     CHECK_STR(jval_str(jval_get(container_of(job), STR("image"))), "drydock:1");
+    int64_t user = 7;
+    CHECK(jval_bool(jval_at(container_of(job), "securityContext.privileged"), false));
+    CHECK(jval_i64(jval_at(container_of(job), "securityContext.runAsUser"), &user) && user == 0);
     CHECK_STR(env_of(job, "DD_SCRIPT"), "#!/bin/bash\napt-get update");
     CHECK_STR(env_of(job, "DD_MACHINE"), "worker-1");
     CHECK_STR(env_of(job, "SYSTEM_UPGRADE_PLAN_LATEST_VERSION"), "1.34.2");
@@ -122,6 +125,7 @@ TEST(run_job_runs_an_image_with_the_machine_below_host)
     CHECK_STR(jval_str(jval_get(container, STR("image"))), "k3s-upgrade:v1");
     CHECK(jval_get(container, STR("command")) == NULL);
     CHECK(!jval_bool(jval_at(container, "securityContext.privileged"), true));
+    CHECK(jval_at(container, "securityContext.runAsUser") == NULL); /* the image's own */
     CHECK(!jval_bool(jval_at(job, "spec.template.spec.hostPID"), true));
     CHECK_STR(text_at(job, "spec.template.metadata.labels.team"), "a");
     CHECK_STR(text_at(job, "spec.template.spec.priorityClassName"), "drydock-job");
