@@ -8,6 +8,7 @@
 #include "bridge/workload_request.h"
 
 #define BRIDGE_INSTANCE BRIDGE_MANAGER
+#define DENIALS_MAX 16u /* a few for each of the four kinds that are watched */
 
 void bridge_wake(struct bridge *b)
 {
@@ -70,6 +71,13 @@ static void bridge_on_update(void *ctx)
 static void bridge_on_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
+    struct str why = str_from(err->msg);
+    if (err->code == ERR_DENIED) { /* until somebody gives the right: one line is enough */
+        if (map_find(&b->denials, why) != NULL || map_count(&b->denials) >= DENIALS_MAX) {
+            return;
+        }
+        (void)map_put(&b->denials, why, b); /* it was not there */
+    }
     log_warn(b->log, "management cluster", KV_ERR(err));
 }
 
@@ -280,7 +288,8 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
     recorder_on_denied(&b->recorder, bridge_on_events_denied, b);
     list_init(&b->dirty_clusters);
     list_init(&b->in_flight);
-    struct map *const maps[] = { &b->by_cluster, &b->by_node, &b->by_host, &b->by_uid };
+    struct map *const maps[] = { &b->by_cluster, &b->by_node, &b->by_host, &b->by_uid,
+                                 &b->denials };
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_init(maps[i], loop_random(loop), loop_random(loop));
     }
@@ -336,7 +345,8 @@ void bridge_free(struct bridge *b)
     recorder_done(&b->recorder);
     loop_timer_done(&b->turn);
     loop_timer_done(&b->host_recheck);
-    struct map *const maps[] = { &b->by_cluster, &b->by_node, &b->by_host, &b->by_uid };
+    struct map *const maps[] = { &b->by_cluster, &b->by_node, &b->by_host, &b->by_uid,
+                                 &b->denials };
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_done(maps[i]);
     }

@@ -188,6 +188,7 @@ struct bridge {
     struct map by_host;       /* "namespace/host" or a host's UID → struct machine_state */
     uint32_t host_duplicates; /* Machines whose host is another Machine's in `by_host` */
     struct map by_uid;        /* a Machine's UID → struct machine_state */
+    struct map denials;       /* what the server does not let us read, as told already */
     struct list dirty_clusters;
     struct list in_flight;     /* of struct in_flight */
     struct prioqueue wake;     /* Machines by the time at which they are looked at again */
