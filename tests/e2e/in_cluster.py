@@ -1,7 +1,9 @@
 """in_cluster: programs of the image as pods of real nodes."""
 
 import http.client
+import os
 
+import kubernetes
 import pytest
 import yaml
 
@@ -33,8 +35,21 @@ def account(name, namespace, *roles):
     return found
 
 
+def keep_logs(backend, client, namespace):
+    """For whoever looks into a failure."""
+    folder = os.path.join(backend.folder, "pods")
+    os.makedirs(folder, exist_ok=True)
+    for pod in client.core.list_namespaced_pod(namespace).items:
+        try:
+            text = client.core.read_namespaced_pod_log(pod.metadata.name, namespace)
+        except kubernetes.client.ApiException as error:
+            text = f"{error.status} {error.body}"  # it has not begun, or is gone
+        with open(os.path.join(folder, f"{namespace}-{pod.metadata.name}.log"), "w", encoding="utf-8") as f:
+            f.write(text)
+
+
 @pytest.fixture(name="apply")
-def fixture_apply(kubectl):
+def fixture_apply(backend, client, kubectl):
     """apply(namespace, object…): made by kubectl, deleted after the test. Pods do not get their grace period then: some programs
     use it to wait for a last scrape."""
     made = []
@@ -45,6 +60,8 @@ def fixture_apply(kubectl):
         kubectl("apply", "--namespace", namespace, "-f", "-", stdin=text)
 
     yield apply
+    for namespace in {namespace for namespace, _ in made}:
+        keep_logs(backend, client, namespace)
     for namespace, text in reversed(made):
         kubectl("delete", "--namespace", namespace, "--ignore-not-found", "--wait=false", "-f", "-", stdin=text)
         kubectl("delete", "pods", "--namespace", namespace, "--all", "--grace-period", "1", "--wait=false")
