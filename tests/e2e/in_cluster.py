@@ -70,18 +70,18 @@ def fixture_apply(backend, client, kubectl):
 class Pods:
     """The pods of a workload, as seen from beside the nodes."""
 
-    def __init__(self, client, namespace, app):
-        self.core, self.namespace, self.app = client.core, namespace, app
+    def __init__(self, client, namespace, selector):
+        self.core, self.namespace, self.selector = client.core, namespace, selector
 
     def all(self):
-        return [pod for pod in self.core.list_namespaced_pod(self.namespace, label_selector=f"app={self.app}").items
+        return [pod for pod in self.core.list_namespaced_pod(self.namespace, label_selector=self.selector).items
                 if not pod.metadata.deletion_timestamp]
 
     def ready(self):
         return [pod for pod in self.all() if {c.type: c.status for c in pod.status.conditions or []}.get("Ready") == "True"]
 
     def wait_ready(self, count):
-        return wait_for(lambda: len(found := self.ready()) == count and found, f"{count} pods of {self.app} are ready", interval=0.2)
+        return wait_for(lambda: len(found := self.ready()) == count and found, f"{count} pods with {self.selector} are ready", interval=0.2)
 
     def named(self, holder):
         """The one that holds a Lease with this identity, "<pod>_<uuid>"."""

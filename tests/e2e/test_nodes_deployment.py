@@ -51,16 +51,17 @@ def fixture_replicas(apply, client, image, namespace):
     granted = [roles()[kind, "drydock-controller"] for kind in ("ClusterRole", "Role")]
     apply(namespace, *account("drydock", namespace, *granted), controller(image),
           {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drydock"}, "data": {"maintenance.yaml": CONFIG}})
-    pods = Pods(client, namespace, "drydock")
+    pods = Pods(client, namespace, "app=drydock")
     pods.wait_ready(2)
     return pods
 
 
 @pytest.fixture(name="patient")
 def fixture_patient(client):
-    """The second node, as it was before afterwards."""
+    """The second node. Afterwards nodes are as they were before."""
     yield PATIENT
-    client.core.patch_node(PATIENT, {"metadata": {"labels": {PROFILE: None, "update": None}}, "spec": {"unschedulable": None}})
+    for name in NAMES:
+        client.core.patch_node(name, {"metadata": {"labels": {PROFILE: None, "update": None}}, "spec": {"unschedulable": None}})
 
 
 def leader(client, replicas):
@@ -87,7 +88,7 @@ def test_a_node_goes_through_maintenance_when_the_budget_allows_it(apply, client
     spread = [{"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "ScheduleAnyway",
                "labelSelector": {"matchLabels": {"app": "web"}}}]
     apply(namespace, workload("web", 2, PAUSE, topologySpreadConstraints=spread), budget("web", "web", minAvailable=2))
-    web = Pods(client, namespace, "web")
+    web = Pods(client, namespace, "app=web")
     before = {pod.spec.node_name: pod.metadata.name for pod in web.wait_ready(2)}
     assert set(before) == set(NAMES), before
 

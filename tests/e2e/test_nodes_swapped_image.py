@@ -107,7 +107,7 @@ def missing_rights(log):
 def test_the_manager_goes_on_from_where_the_original_was(apply, client, image, namespace, recorded):
     apply(SYSTEM, *account(MANAGER, SYSTEM, *MANAGER_ROLES), secret(f"{MANAGER}-config", maintenance_yaml=CONFIG),
           secret(f"{MANAGER}-cloudconfig", cloudprovider_conf="[Global]\n"), manager(image))
-    pods = Pods(client, SYSTEM, MANAGER)
+    pods = Pods(client, SYSTEM, f"app={MANAGER}")
     pod, = pods.wait_ready(1)
 
     def lease():
@@ -129,7 +129,7 @@ def test_the_manager_goes_on_from_where_the_original_was(apply, client, image, n
     spread = [{"maxSkew": 1, "topologyKey": HOST, "whenUnsatisfiable": "ScheduleAnyway",
                "labelSelector": {"matchLabels": {"app": "web"}}}]
     apply(namespace, workload("web", 2, PAUSE, topologySpreadConstraints=spread), budget("web", "web", minAvailable=2))
-    web = Pods(client, namespace, "web")
+    web = Pods(client, namespace, "app=web")
     wait_for(lambda: {pod.spec.node_name for pod in web.ready()} == set(NAMES), "web is on both nodes")
     label(client, PATIENT, update="needed")
     wait_for(lambda: metric(pod, "drydock_drains", kind="blocked") == 1, "the server refuses the eviction", interval=0.2)
@@ -185,7 +185,7 @@ def fixture_machine(backend, client, namespace):
 
 def test_the_bridge_says_what_it_lacks_and_goes_on_when_it_has_it(apply, client, image, machine, namespace):
     apply(namespace, *account(BRIDGE, namespace, BRIDGE_ROLE), bridge(image))
-    pods = Pods(client, namespace, BRIDGE)
+    pods = Pods(client, namespace, f"app={BRIDGE}")
     pod, = pods.wait_ready(1)
     wait_for(lambda: 'clusters.cluster.x-k8s.io is forbidden' in pods.log(pod), "it says that it may not read Clusters")
 
