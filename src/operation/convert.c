@@ -239,6 +239,31 @@ void convert_set_text(const struct convert_reader *r, const char *path, struct s
     convert_set(r, path, tree_str(r->memory, value));
 }
 
+void convert_set_at_once(const struct convert_reader *r, const struct jval *at, struct str about,
+                         int64_t n)
+{
+    struct arena *m = r->memory;
+    struct tree *limit = tree_obj(m);
+    struct tree *selector = tree_at(r->c->object, "spec.nodeSeries.selector");
+    if (n <= 1) {
+        return; /* that is the default of both */
+    }
+    convert_set(r, "rollout.maxConcurrent", tree_i64(m, n));
+    tree_set(m, limit, STR("apiVersion"), tree_str(m, STR(MAINTENANCE_API_VERSION)));
+    tree_set(m, limit, STR("kind"), tree_str(m, STR("MaintenanceLimit")));
+    tree_set_at(m, limit, "metadata.name", tree_clone(m, tree_at(r->c->object, "metadata.name")));
+    tree_set_at(m, limit, "spec.type", tree_str(m, STR("node")));
+    tree_set_at(m, limit, "spec.limit", tree_i64(m, 100));
+    tree_set_at(m, limit, "spec.maxCount", tree_i64(m, n));
+    if (selector != NULL) {
+        tree_set_at(m, limit, "spec.selector", tree_clone(m, selector));
+    }
+    r->c->limit = limit;
+    convert_note(r, CONVERT_LOOK, at, about,
+                 "the MaintenanceLimit counts whatever disturbs these nodes; leave it out if they "
+                 "have one already (without any, one visit goes at a time)");
+}
+
 static void expression_add(const struct selector_term *t, struct tree *list, struct arena *memory)
 {
     bool some = t->op != SELECTOR_EXISTS && t->op != SELECTOR_ABSENT;
@@ -502,4 +527,10 @@ void convert_print(const struct convert *c, struct buf *out)
     int r = json_parse(tree_json(&tmp, c->object), JSON_GO, &tmp, &object, &err);
     ASSERT(r == 0); /* we have just written it */
     yaml_write(object, out);
+    if (c->limit != NULL) {
+        r = json_parse(tree_json(&tmp, c->limit), JSON_GO, &tmp, &object, &err);
+        ASSERT(r == 0);
+        buf_add(out, STR("---\n"));
+        yaml_write(object, out);
+    }
 }

@@ -30,6 +30,7 @@ struct convert {
     struct arena *memory;
     struct str source;   /* "DaemonSet kube-system/kured" */
     struct tree *object; /* the NodeMaintenance */
+    struct tree *limit;  /* a MaintenanceLimit that allows as much; NULL: none is needed */
     struct convert_note *notes;
     uint32_t note_n;
     uint32_t note_cap;
@@ -52,5 +53,5 @@ int convert_kured(struct str text, struct arena *memory, struct convert_list *li
 NODISCARD
 int convert_suc(struct str text, struct arena *memory, struct convert_list *list, struct err *err);
 
-/* As YAML, with the notes as comments before it. */
+/* As YAML, with the notes as comments before it, and the limit behind it. */
 void convert_print(const struct convert *c, struct buf *out);

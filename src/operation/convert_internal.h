@@ -37,6 +37,10 @@ int convert_wrong(const struct convert_reader *r, const struct jval *at, const c
 void convert_note(const struct convert_reader *r, enum convert_weight weight, const struct jval *at,
                   struct str about, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
+/* Sets rollout.maxConcurrent, and makes a limit: on nodes without one, one visit goes at a time. To
+ * be called when the series is known. */
+void convert_set_at_once(const struct convert_reader *r, const struct jval *at, struct str about,
+                         int64_t n);
 /* Notes that the controller refuses an object with this field as yet. */
 void convert_not_yet(const struct convert_reader *r, const struct jval *at, struct str about,
                      const char *field);

@@ -733,9 +733,7 @@ static int rollout_set(struct kured *k)
                              "--concurrency '" STR_FMT "': want a number from 1 on",
                              STR_ARG(value_of(k, FLAG_CONCURRENCY)));
     }
-    if (at_once > 1) {
-        convert_set(&k->r, "rollout.maxConcurrent", tree_i64(k->r.memory, at_once));
-    }
+    convert_set_at_once(&k->r, place_of(k, FLAG_CONCURRENCY), about(k, FLAG_CONCURRENCY), at_once);
     if (pace > 0) {
         convert_set_text(&k->r, "rollout.paceAfterNode", convert_duration(pace, k->r.memory));
     }

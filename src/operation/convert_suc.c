@@ -144,9 +144,8 @@ static int rollout_set(struct plan *p)
         convert_set(&p->r, "suspend", tree_bool(m, true));
         convert_note(&p->r, CONVERT_LOOK, at != NULL ? at : p->spec, STR("spec.concurrency"),
                      "a Plan with 0, or without it, starts nothing: it is suspended");
-    } else if (n > 1) {
-        convert_set(&p->r, "rollout.maxConcurrent", tree_i64(m, n));
     }
+    convert_set_at_once(&p->r, at, STR("spec.concurrency"), n);
     if (delay != NULL && (duration_parse(jval_str(delay), &ns, &why) < 0 || ns < 0)) {
         return convert_wrong(&p->r, delay,
                              "spec.postCompleteDelay '" STR_FMT "': want a duration such as 30s",

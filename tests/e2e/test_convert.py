@@ -14,6 +14,7 @@ from backend import ROOT
 from operation_cases import path
 from process import drydock
 from requests_api import install
+from requests_api import path as limit_path
 
 
 def rows(tool):
@@ -43,17 +44,22 @@ def convert(tool, *files):
 
 @pytest.fixture(scope="module", name="installed")
 def fixture_installed(backend, tmp_path_factory):
-    install(backend, tmp_path_factory.mktemp("crds"), "--operations")
+    install(backend, tmp_path_factory.mktemp("crds"))
 
 
 @pytest.mark.parametrize("tool, row", GOOD)
-def test_what_comes_out_is_accepted_and_says_what_was_lost(backend, installed, tmp_path, tool, row):
+def test_what_comes_out_is_accepted_and_says_what_was_lost(backend, installed, tmp_path, unique, tool, row):
     file = tmp_path / "in.yaml"
     file.write_text(text_of(tool, row))
     done = convert(tool, file)
     assert done.returncode == 0, done.stderr
     objects = list(yaml.safe_load_all(done.stdout))
-    assert len(objects) == 1
+    assert [o["kind"] for o in objects] == ["NodeMaintenance"] + (["MaintenanceLimit"] if "limit" in row else [])
+    for limit in objects[1:]:
+        limit["metadata"]["name"] = unique  # other tests have limits of their own
+        status, answer = backend.access.request(
+            "POST", limit_path("maintenancelimits") + "?dryRun=All&fieldValidation=Strict", limit)
+        assert (status, answer.get("spec")) == (201, row["limit"]), answer
     status, answer = backend.access.request("POST", path("nodemaintenances") + "?dryRun=All&fieldValidation=Strict", objects[0])
     assert (status, answer.get("spec")) == (201, objects[0]["spec"]), answer
     for about in row.get("lost", []):

@@ -15,11 +15,15 @@ FUZZ_TARGET(text)
         for (uint32_t k = 0; r == 0 && k < list.n; k++) {
             CLEANUP(buf_done)
             struct buf out = { 0 };
-            struct ydoc doc;
-            convert_print(&list.items[k], &out);
-            r = ydoc_parse(buf_str(&out), &a, &doc, &err);
+            struct ydoc *docs = NULL;
+            uint32_t n = 0;
+            const struct convert *c = &list.items[k];
+            convert_print(c, &out);
+            r = ydoc_parse_all(buf_str(&out), &a, &docs, &n, &err);
             ASSERT(r == 0);
-            ASSERT(tree_eq(tree_from(&a, doc.root), list.items[k].object));
+            ASSERT(n == (c->limit != NULL ? 2 : 1));
+            ASSERT(tree_eq(tree_from(&a, docs[0].root), c->object));
+            ASSERT(n == 1 || tree_eq(tree_from(&a, docs[1].root), c->limit));
         }
     }
 }

@@ -10,7 +10,7 @@ static bool zone_is_known(void *ctx UNUSED, struct str name)
 
 static struct str json_of(struct arena *a, const struct jval *v)
 {
-    return tree_json(a, tree_from(a, v));
+    return v == NULL ? STR("null") : tree_json(a, tree_from(a, v));
 }
 
 /* The file of a row: its own, or flags or a Plan in the plainest form. */
@@ -118,6 +118,8 @@ static void check_row(struct arena *a, const struct jval *row, bool kured)
     CHECK_STR(tree_text_at(c->object, "metadata.name"), name.n > 0 ? name
                                                         : kured    ? STR("kured")
                                                                    : STR("p"));
+    CHECK_STR(c->limit != NULL ? tree_json(a, tree_get(c->limit, STR("spec"))) : STR("null"),
+              json_of(a, jval_get(row, STR("limit"))));
     check_notes(a, c, CONVERT_LOST, jval_get(row, STR("lost")), /* more= */ false);
     check_notes(a, c, CONVERT_LOOK, jval_get(row, STR("look")), /* more= */ kured);
 }
