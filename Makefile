@@ -19,6 +19,7 @@ product: deps
 	@tools/configure build/release -Dbuildtype=debugoptimized --prefix=$(PREFIX)
 	@tools/build build/release
 	@ln -sf release/drydock build/drydock
+	@ln -sf release/drydock-agent build/drydock-agent
 	@ln -sf release/drydock build/kubectl-drydock
 	@ln -sf release/drydock build/kubectl_complete-drydock
 

@@ -1,5 +1,7 @@
 #include "tests/fuzz/limits.h"
 
+#include "agent/journal.h"
+#include "agent/root.h"
 #include "base/limits.h"
 #include "calendar/cron.h"
 #include "calendar/ics.h"
@@ -20,6 +22,7 @@
 
 static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("alert_record"), .bytes = ANNOTATIONS_BYTES_MAX },
+    { .target = STR_INIT("accounts"), .bytes = ROOT_FILE_MAX },
     { .target = STR_INIT("cel"), .bytes = CEL_TEXT_MAX },
     { .target = STR_INIT("cloud_config"), .bytes = SECRET_SOURCE_BYTES_MAX },
     { .target = STR_INIT("config"), .bytes = UCFG_BYTES_MAX },
@@ -30,6 +33,7 @@ static const struct fuzz_limit limits[] = {
       .bytes = ANNOTATIONS_BYTES_MAX }, /* in an annotation or a configuration */
     { .target = STR_INIT("expr"), .bytes = CHECK_EXPR_BYTES_MAX },
     { .target = STR_INIT("ics"), .bytes = ICS_BYTES_MAX },
+    { .target = STR_INIT("journal"), .bytes = JOURNAL_BYTES_MAX },
     { .target = STR_INIT("json"), .bytes = OBJECT_BYTES_MAX },
     /* Only the sandbox applies these. Each operation looks through the members of its object, and
      * the sandbox serves the person who started it. */
@@ -50,6 +54,7 @@ static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("protobuf"), .bytes = REQUEST_BYTES_MAX },
     { .target = STR_INIT("quantity"),
       .bytes = REQUEST_BYTES_MAX }, /* of a container, in a request to the sandbox */
+    { .target = STR_INIT("resources"), .bytes = CONFIG_FILE_BYTES_MAX },
     { .target = STR_INIT("route"), .bytes = HTTP_HEADER_BYTES_MAX },
     { .target = STR_INIT("rrule"), .bytes = RRULE_TEXT_MAX },
     { .target = STR_INIT("rulebook"), .bytes = DRAIN_RULES_BYTES_MAX },

@@ -1,0 +1,388 @@
+#include "agent/converge.h"
+
+#define CONVERGE_MARKS_MAX RESOURCE_EDGES_MAX
+
+enum phase { PHASE_CHECK, PHASE_SAVE, PHASE_APPLY, PHASE_VERIFY, PHASE_REFRESH };
+
+static const struct resource *current(const struct converge *c)
+{
+    return &c->spec.graph->resources->items[c->current];
+}
+
+static void schedule(struct converge *c, usec_t at)
+{
+    loop_timer_pull(&c->timer, at);
+}
+
+static void work_end(struct converge *c)
+{
+    c->working = false;
+    arena_reset(&c->tmp);
+    schedule(c, loop_now(c->spec.loop));
+}
+
+static const char *reason_of(const struct err *err)
+{
+    if (err->os != 0) {
+        return "Failed"; /* the system's own words say why */
+    }
+    switch (err->code) {
+    case ERR_DENIED:
+        return "UnsafePath";
+    case ERR_NOTFOUND:
+        return "NotFound";
+    case ERR_INVALID:
+        return "Invalid";
+    case ERR_LIMIT:
+        return "TooLarge";
+    case ERR_TIMEOUT:
+        return "Timeout";
+    default:
+        return "Failed";
+    }
+}
+
+static void work_fail(struct converge *c, const char *reason, const char *message)
+{
+    engine_failed(&c->engine, c->current, loop_now(c->spec.loop), loop_random(c->spec.loop), reason,
+                  message);
+    work_end(c);
+}
+
+static void enter(struct converge *c, enum phase phase)
+{
+    c->phase = (int)phase;
+    c->call = (struct resource_call){ .resource = current(c),
+                                      .root = c->spec.root,
+                                      .tmp = &c->tmp,
+                                      .refresh = c->engine.vertices[c->current].refresh,
+                                      .refreshed = c->call.refreshed };
+    schedule(c, loop_now(c->spec.loop));
+}
+
+/* ── what follows from each phase ──────────────────────────────────────────────────────────── */
+
+static void keep_differences(struct converge *c)
+{
+    struct converge_vertex *v = &c->vertices[c->current];
+    arena_done(&v->memory);
+    v->differences = NULL;
+    v->difference_n = 0;
+    if (c->call.difference_n == 0) {
+        return;
+    }
+    v->memory.first = 512; /* some lines of text: with many resources a page each would be much */
+    v->differences = ARENA_ARRAY(&v->memory, struct difference, c->call.difference_n);
+    for (uint32_t i = 0; i < c->call.difference_n; i++) {
+        const struct difference *d = &c->call.differences[i];
+        v->differences[i] = (struct difference){ .property = d->property,
+                                                 .was = arena_str(&v->memory, d->was),
+                                                 .want = arena_str(&v->memory, d->want) };
+    }
+    v->difference_n = c->call.difference_n;
+}
+
+/* Those that will have to be refreshed, on the disk before the change is made. */
+static int mark_notified(struct converge *c, struct err *err)
+{
+    struct graph_edges notifies = c->spec.graph->vertices[c->current].notifies;
+    struct str ids[CONVERGE_MARKS_MAX];
+    uint32_t n = 0;
+    ASSERT(notifies.n <= ARRAY_LEN(ids));
+    for (uint32_t i = 0; i < notifies.n; i++) {
+        const struct resource *target = &c->spec.graph->resources->items[notifies.items[i]];
+        if (target->type != NULL && target->type->refresh != NULL) {
+            ids[n++] = target->id;
+        }
+    }
+    return journal_mark(&c->journal, ids, n, err);
+}
+
+static void follow(struct converge *c, enum engine_step step)
+{
+    struct err err = { 0 };
+    switch (step) {
+    case ENGINE_APPLY:
+        if (mark_notified(c, &err) < 0) {
+            work_fail(c, "Journal", err.msg);
+        } else {
+            enter(c, PHASE_APPLY);
+        }
+        return;
+    case ENGINE_REFRESH:
+        enter(c, PHASE_REFRESH);
+        return;
+    default:
+        work_end(c);
+        return;
+    }
+}
+
+static void decide(struct converge *c)
+{
+    follow(c, engine_checked(&c->engine, c->current, c->vertices[c->current].difference_n > 0,
+                             c->call.disruption));
+}
+
+static bool needs_save(const struct converge *c)
+{
+    const struct converge_vertex *v = &c->vertices[c->current];
+    return !engine_is_noop(&c->engine, c->current) && !v->saved &&
+           (v->difference_n > 0 || current(c)->meta.on_remove != ON_REMOVE_KEEP);
+}
+
+static uint64_t sequence_of(const struct converge *c)
+{
+    uint64_t place = 0;
+    while (c->spec.graph->order[place] != c->current) {
+        place++;
+    }
+    return place;
+}
+
+static int save(struct converge *c, struct err *err)
+{
+    struct original original = { .json = STR("{}") };
+    int r = current(c)->type->save(&c->call, &original, err);
+    if (r != 0) {
+        return r;
+    }
+    r = originals_put(&c->originals, current(c), sequence_of(c), &original, err);
+    c->vertices[c->current].saved = r == 0;
+    return r;
+}
+
+static void verified(struct converge *c)
+{
+    if (c->call.difference_n == 0) {
+        follow(c, engine_applied(&c->engine, c->current, c->call.refreshed));
+        return;
+    }
+    const struct difference *d = &c->call.differences[0];
+    struct str text = current(c)->meta.sensitive
+                          ? arena_printf(&c->tmp, "%s is still not as it should be", d->property)
+                          : arena_printf(&c->tmp, "%s is still '" STR_FMT "', want '" STR_FMT "'",
+                                         d->property, STR_ARG(d->was), STR_ARG(d->want));
+    work_fail(c, "DidNotConverge", text.p);
+}
+
+static int refresh(struct converge *c, struct err *err)
+{
+    const struct resource_type *type = current(c)->type;
+    int r = type->refresh != NULL && !c->call.refreshed ? type->refresh(&c->call, err) : 0;
+    return r != 0 ? r : journal_unmark(&c->journal, current(c)->id, err);
+}
+
+static int run_phase(struct converge *c, struct err *err)
+{
+    const struct resource_type *type = current(c)->type;
+    switch ((enum phase)c->phase) {
+    case PHASE_CHECK:
+    case PHASE_VERIFY:
+        return type->check(&c->call, err);
+    case PHASE_SAVE:
+        return save(c, err);
+    case PHASE_APPLY:
+        return type->apply(&c->call, err);
+    default:
+        return refresh(c, err);
+    }
+}
+
+static void phase_end(struct converge *c)
+{
+    switch ((enum phase)c->phase) {
+    case PHASE_CHECK:
+        keep_differences(c);
+        if (needs_save(c)) {
+            enum disruption found = c->call.disruption;
+            enter(c, PHASE_SAVE);
+            c->call.disruption = found;
+        } else {
+            decide(c);
+        }
+        return;
+    case PHASE_SAVE:
+        decide(c);
+        return;
+    case PHASE_APPLY:
+        enter(c, PHASE_VERIFY);
+        return;
+    case PHASE_VERIFY:
+        verified(c);
+        return;
+    default:
+        engine_refreshed(&c->engine, c->current);
+        work_end(c);
+        return;
+    }
+}
+
+static void work(struct converge *c)
+{
+    struct err err = { 0 };
+    int r = run_phase(c, &err);
+    if (r < 0) {
+        work_fail(c, reason_of(&err), err.msg);
+    } else {
+        phase_end(c);
+    }
+}
+
+/* ── what was taken off the list ───────────────────────────────────────────────────────────── */
+
+static bool is_listed(const struct converge *c, struct str id)
+{
+    return map_find(&c->ids, id) != NULL;
+}
+
+static int take_back(struct converge *c, const struct original_record *record, struct err *err)
+{
+    enum on_remove how = record->resource.meta.on_remove;
+    if (!record->resource_known) {
+        return err_set(err, ERR_INVALID, "the record is of another version, which must undo it");
+    }
+    int r = 0;
+    if (how != ON_REMOVE_KEEP) {
+        struct resource_call call = { .resource = &record->resource,
+                                      .root = c->spec.root,
+                                      .tmp = &c->tmp };
+        r = record->resource.type->restore(
+            &call, how == ON_REMOVE_RESTORE ? &record->original : NULL, err);
+    }
+    return r < 0 ? r : originals_remove(&c->originals, record->id, err);
+}
+
+static int remove_unlisted(struct converge *c, struct err *err)
+{
+    struct original_record *records;
+    uint32_t n;
+    int r = originals_list(&c->originals, &c->memory, &records, &n, err);
+    if (r < 0) {
+        return r;
+    }
+    c->removals = ARENA_ARRAY(&c->memory, struct converge_removal, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        if (is_listed(c, records[i].id)) {
+            continue;
+        }
+        struct err failure = { 0 };
+        struct converge_removal *removal = &c->removals[c->removal_n++];
+        *removal = (struct converge_removal){ .id = records[i].id };
+        removal->how = records[i].resource.meta.on_remove;
+        if (c->spec.rules.noop) {
+            continue;
+        }
+        removal->done = take_back(c, &records[i], &failure) == 0;
+        removal->message = removal->done ? STR_NONE : arena_str(&c->memory, str_from(failure.msg));
+        arena_reset(&c->tmp);
+    }
+    return 0;
+}
+
+/* ── the loop ──────────────────────────────────────────────────────────────────────────────── */
+
+static void become_idle(struct converge *c)
+{
+    struct err err = { 0 };
+    if (c->idle) {
+        return;
+    }
+    c->idle = true;
+    if (remove_unlisted(c, &err) < 0) {
+        c->removals = ARENA_NEW(&c->memory, struct converge_removal);
+        c->removals[0].id = STR("originals");
+        c->removals[0].message = arena_str(&c->memory, str_from(err.msg));
+        c->removal_n = 1;
+    }
+    if (c->spec.on_idle != NULL) {
+        c->spec.on_idle(c->spec.ctx);
+    }
+}
+
+static void on_timer(void *ctx)
+{
+    struct converge *c = ctx;
+    usec_t when;
+    if (c->working) {
+        work(c);
+    } else if (engine_next(&c->engine, loop_now(c->spec.loop), &c->current, &when)) {
+        c->working = true;
+        c->call.refreshed = false;
+        enter(c, PHASE_CHECK);
+    } else if (when != USEC_NEVER) {
+        schedule(c, when);
+    } else {
+        become_idle(c);
+    }
+    engine_check(&c->engine);
+}
+
+/* Marks of a life before this one. Those of resources that nobody asks for mean nothing. */
+static int take_marks(struct converge *c, struct err *err)
+{
+    const struct resource_list *resources = c->spec.graph->resources;
+    for (uint32_t i = 0; i < resources->n; i++) {
+        if (journal_is_marked(&c->journal, resources->items[i].id)) {
+            engine_mark(&c->engine, i);
+        }
+    }
+    int r = 0;
+    MAP_EACH (&c->journal.marks, mark) {
+        if (r == 0 && !c->spec.rules.noop && !is_listed(c, map_item_name(mark))) {
+            r = journal_unmark(&c->journal, map_item_name(mark), err);
+        }
+    }
+    return r;
+}
+
+int converge_start(struct converge *c, const struct converge_spec *spec, struct err *err)
+{
+    ASSERT(spec->root->read_only == spec->rules.noop);
+    *c = (struct converge){ .spec = *spec };
+    loop_timer_init(&c->timer, spec->loop, on_timer, c);
+    engine_init(&c->engine, spec->graph, &spec->rules, &c->memory);
+    c->vertices = ARENA_ARRAY(&c->memory, struct converge_vertex, spec->graph->resources->n);
+    c->originals = (struct originals){
+        .root = spec->root,
+        .folder = arena_printf(&c->memory, STR_FMT "/orig", STR_ARG(spec->state_dir)),
+    };
+    for (uint32_t i = 0; i < spec->graph->resources->n; i++) {
+        struct resource *r = &spec->graph->resources->items[i];
+        (void)map_put(&c->ids, r->id, r); /* ids are unique */
+    }
+    struct str path = arena_printf(&c->memory, STR_FMT "/journal", STR_ARG(spec->state_dir));
+    int r = journal_open(&c->journal, spec->root, path, loop_wall(spec->loop), err);
+    r = r < 0 ? r : take_marks(c, err);
+    if (r < 0) {
+        converge_done(c);
+        return r;
+    }
+    schedule(c, loop_now(spec->loop));
+    return 0;
+}
+
+void converge_done(struct converge *c)
+{
+    for (uint32_t i = 0; c->vertices != NULL && i < c->spec.graph->resources->n; i++) {
+        arena_done(&c->vertices[i].memory);
+    }
+    c->vertices = NULL;
+    loop_timer_done(&c->timer);
+    journal_done(&c->journal);
+    map_done(&c->ids);
+    arena_done(&c->tmp);
+    arena_done(&c->memory);
+}
+
+bool converge_is_good(const struct converge *c)
+{
+    struct engine_counts counts = engine_count(&c->engine);
+    for (uint32_t i = 0; i < c->removal_n; i++) {
+        if (c->removals[i].message.n > 0) {
+            return false;
+        }
+    }
+    return counts.states[VERTEX_OK] + counts.states[VERTEX_NOOP] + counts.states[VERTEX_DEFERRED] ==
+           counts.total;
+}

@@ -1,0 +1,74 @@
+/*
+ * converge: makes a machine what a graph says. It does what the engine decides, one resource at a
+ * time, and writes down first what must survive a crash.
+ *
+ *     check → save the original → mark those it notifies (on the disk) → apply → check again
+ *           → refresh, strike out the mark
+ *
+ * When nothing is left to do, what was taken off the list is put back or removed, the last first.
+ */
+#pragma once
+
+#include "agent/engine.h"
+#include "agent/journal.h"
+#include "agent/originals.h"
+#include "base/buf.h"
+#include "port/loop.h"
+
+struct converge_spec {
+    struct loop *loop; /* borrowed, as all below */
+    struct root *root; /* read_only exactly when the rules say noop */
+    const struct graph *graph;
+    struct engine_rules rules;
+    struct str state_dir; /* of the agent, on the machine */
+    void (*on_idle)(
+        void *ctx); /* nothing is left to do, and no retry is due later; from the loop */
+    void *ctx;
+};
+
+/* Of each resource, what the last check found before anything was done. */
+struct converge_vertex {
+    struct arena memory;
+    struct difference *differences;
+    uint32_t difference_n;
+    bool saved; /* its original is on the disk */
+};
+
+/* What was on the list and is not any more. */
+struct converge_removal {
+    struct str id;
+    enum on_remove how; /* ON_REMOVE_KEEP: it was forgotten */
+    bool done;          /* false: it would be, or it failed */
+    struct str message; /* why it failed; empty = it did not */
+};
+
+struct converge {
+    struct converge_spec spec;
+    struct engine engine;
+    struct journal journal;
+    struct originals originals;
+    struct map ids; /* of the graph */
+    struct converge_vertex *vertices;
+    struct converge_removal *removals;
+    uint32_t removal_n;
+    struct arena memory;
+    struct loop_timer timer;
+    bool idle;
+    /* The work under way: */
+    bool working;
+    uint32_t current;
+    int phase;
+    struct resource_call call;
+    struct arena tmp;
+};
+
+NODISCARD
+int converge_start(struct converge *c, const struct converge_spec *spec, struct err *err);
+void converge_done(struct converge *c);
+
+/* Whether everything is right: nothing failed, nothing is blocked, nothing waits. */
+bool converge_is_good(const struct converge *c);
+
+/* For people: a line for each resource that was changed or is not right, and a summary. */
+void converge_print_text(const struct converge *c, struct buf *out);
+void converge_print_json(const struct converge *c, struct buf *out);

@@ -1,0 +1,200 @@
+/* file: a regular file with its content, owner and mode. */
+#include "agent/type/path.h"
+#include "agent/type/type.h"
+
+static const struct field fields[] = {
+    { "path", FIELD_PATH, .required = true, .help = "where it is" },
+    { "content", FIELD_TEXT, .help = "what is in it, to the byte" },
+    { "source", FIELD_PATH, .help = "or: a file of the machine that has the content" },
+    { "state", FIELD_CHOICE, .initial = "present", .choices = "present|absent",
+      .help = "whether it is there" },
+    PATH_OWNER_FIELDS,
+    { "followSymlink", FIELD_BOOL, .initial = "false",
+      .help = "if the path is a symbolic link that root made, the file behind it is meant" },
+};
+
+static bool is_absent(const struct resource *r)
+{
+    return str_eq(resource_value(r, "state")->text, STR("absent"));
+}
+
+static unsigned walk_flags(const struct resource *r)
+{
+    return resource_value(r, "followSymlink")->truth ? ROOT_WALK_FOLLOW : 0;
+}
+
+static int prepare(struct resource_prepare *p, struct err *err)
+{
+    const struct resource *r = p->resource;
+    bool content = resource_value(r, "content")->given;
+    bool source = resource_value(r, "source")->given;
+    struct str path = resource_value(r, "path")->text;
+    if (content && source) {
+        return err_set(err, ERR_INVALID, "fields 'content' and 'source': want one of them");
+    }
+    if (is_absent(r) && (content || source)) {
+        return err_set(err, ERR_INVALID, "field 'state': found 'absent' beside a content");
+    }
+    if (path_is_kernels(path)) {
+        return err_set(err, ERR_INVALID,
+                       "field 'path': '" STR_FMT "' is the kernel's; want the resource that is "
+                       "made for it, such as sysctl",
+                       STR_ARG(path));
+    }
+    p->resource->provides = arena_printf(p->out, "path:" STR_FMT, STR_ARG(path));
+    resource_uses_parent(p, path);
+    if (source) {
+        resource_uses(p, "path", resource_value(r, "source")->text);
+    }
+    path_uses_owner(p);
+    return 0;
+}
+
+/* What should be in it; `*ret_given` is false when nothing is said about that. */
+static int wanted_content(struct resource_call *call, struct str *ret, bool *ret_given,
+                          struct err *err)
+{
+    const struct field_value *content = resource_value(call->resource, "content");
+    const struct field_value *source = resource_value(call->resource, "source");
+    *ret = content->text;
+    *ret_given = content->given || source->given;
+    if (!source->given) {
+        return 0;
+    }
+    bool exists;
+    int r = root_slurp(call->root, source->text, path_flags(call->resource) | ROOT_WALK_FOLLOW,
+                       call->tmp, ret, &exists, err);
+    return r < 0 || exists
+               ? r
+               : err_set(err, ERR_NOTFOUND, "field 'source': there is no file '" STR_FMT "'",
+                         STR_ARG(source->text));
+}
+
+static int check_type(const struct resource *r, const struct path_state *state, struct err *err)
+{
+    if (!state->exists || S_ISREG(state->st.st_mode)) {
+        return 0;
+    }
+    if (S_ISLNK(state->st.st_mode)) {
+        /* Gone is gone: a link can be removed without asking where it leads. */
+        return is_absent(r) ? 0
+                            : err_set(err, ERR_DENIED,
+                                      "'" STR_FMT "' is a symbolic link; want a file, or "
+                                      "'followSymlink: true'",
+                                      STR_ARG(state->place.path));
+    }
+    return err_set(err, ERR_INVALID, "'" STR_FMT "' is a %s, want a file",
+                   STR_ARG(state->place.path),
+                   S_ISDIR(state->st.st_mode) ? "folder" : "device, pipe or socket");
+}
+
+static int check_present(struct resource_call *call, const struct path_state *state,
+                         struct err *err)
+{
+    struct path_owner owner;
+    struct str want;
+    struct str was;
+    bool given;
+    int r = path_owner(call, &owner, err);
+    r = r < 0 ? r : wanted_content(call, &want, &given, err);
+    if (r < 0) {
+        return r;
+    }
+    if (!state->exists) {
+        resource_differs(call, "state", STR("absent"), STR("present"));
+        return 0;
+    }
+    if (given) {
+        r = root_read(&state->place, call->tmp, &was, err);
+        if (r < 0) {
+            return r;
+        }
+        path_compare_content(call, was, want);
+    }
+    path_compare_owner(call, &owner, &state->st);
+    return 0;
+}
+
+static int check(struct resource_call *call, struct err *err)
+{
+    struct path_state state;
+    int r = path_look(call, resource_value(call->resource, "path")->text,
+                      walk_flags(call->resource), &state, err);
+    if (r < 0) {
+        return r;
+    }
+    r = check_type(call->resource, &state, err);
+    if (r == 0 && is_absent(call->resource) && state.exists) {
+        resource_differs(call, "state", STR("present"), STR("absent"));
+    } else if (r == 0 && !is_absent(call->resource)) {
+        r = check_present(call, &state, err);
+    }
+    root_place_done(&state.place);
+    return r;
+}
+
+static int apply_present(struct resource_call *call, const struct path_state *state,
+                         struct err *err)
+{
+    struct path_owner owner;
+    struct str content;
+    bool given;
+    int r = path_owner(call, &owner, err);
+    r = r < 0 ? r : wanted_content(call, &content, &given, err);
+    if (r < 0) {
+        return r;
+    }
+    if (!given && state->exists) {
+        r = root_read(&state->place, call->tmp, &content, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    struct root_file file = path_file(call, &owner, state, content);
+    return root_replace(call->root, &state->place, &file, err);
+}
+
+static int apply(struct resource_call *call, struct err *err)
+{
+    struct path_state state;
+    struct str path = resource_value(call->resource, "path")->text;
+    int r = path_look(call, path, walk_flags(call->resource), &state, err);
+    if (r < 0) {
+        return r;
+    }
+    r = check_type(call->resource, &state, err);
+    if (r == 0 && is_absent(call->resource)) {
+        r = state.exists ? root_remove(call->root, &state.place, false, err) : 0;
+    } else if (r == 0 && state.place.dir < 0) {
+        r = err_set(err, ERR_NOTFOUND, "there is no folder for '" STR_FMT "'", STR_ARG(path));
+    } else if (r == 0) {
+        r = apply_present(call, &state, err);
+    }
+    root_place_done(&state.place);
+    return r;
+}
+
+static int save(struct resource_call *call, struct original *ret, struct err *err)
+{
+    return path_save(call, resource_value(call->resource, "path")->text, walk_flags(call->resource),
+                     ret, err);
+}
+
+static int restore(struct resource_call *call, const struct original *original, struct err *err)
+{
+    return path_restore(call, resource_value(call->resource, "path")->text,
+                        walk_flags(call->resource), original, err);
+}
+
+const struct resource_type resource_type_file = {
+    .name = "file",
+    .fields = FIELD_TABLE(fields),
+    .identity = { "path" },
+    .help = "a regular file: what is in it, whose it is and who may read it",
+    .example = "path: /etc/motd, content: \"Welcome.\\n\", mode: '0644'",
+    .prepare = prepare,
+    .check = check,
+    .apply = apply,
+    .save = save,
+    .restore = restore,
+};

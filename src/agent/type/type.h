@@ -1,0 +1,12 @@
+/*
+ * type: the types of resources, one file each. To add one: a file here, a line in this header and
+ * one in resource_types.c; messages, the reference page and the check of unknown fields come with
+ * its table.
+ */
+#pragma once
+
+#include "agent/resource.h"
+
+extern const struct resource_type resource_type_directory;
+extern const struct resource_type resource_type_file;
+extern const struct resource_type resource_type_symlink;
