@@ -23,9 +23,10 @@ FUZZ_TARGET(text)
     }
     node_state_read(object, &a, &s);
     ASSERT((s.problem.reason.n > 0) == (s.problem.field.n > 0));
-    ASSERT(s.visit.state != VISIT_KNOWN || (s.visit.id.n > 0 && s.visit.phase.n > 0));
-    ASSERT(s.visit.state != VISIT_UNKNOWN || s.problem.reason.n > 0);
-    ASSERT(s.operation_n <= NODE_STATE_OPERATIONS_MAX && s.visit.part_n <= VISIT_JOINED_MAX);
+    bool known = s.visit.phase != VISIT_NONE && s.visit.phase != VISIT_UNKNOWN;
+    ASSERT(!known || s.visit.id.n > 0);
+    ASSERT(s.visit.phase != VISIT_UNKNOWN || s.problem.reason.n > 0);
+    ASSERT(s.operation_n <= NODE_STATE_OPERATIONS_MAX && s.visit.run_n <= VISIT_RUNS_MAX);
     check_word(s.agent.version);
     check_word(s.agent.seal_key);
     check_word(s.agent.facts.kernel);
