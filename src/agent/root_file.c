@@ -195,31 +195,28 @@ int root_write_beside(struct root *root, const struct root_place *place,
     if (unlinkat(place->dir, beside.name, 0) < 0 && errno != ENOENT) {
         return place_fail(place, errno, "write beside", err);
     }
-    CLEANUP(fd_done)
     int fd =
         openat(place->dir, beside.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return place_fail(place, errno, "write beside", err);
     }
     int r = fill_beside(root, place, fd, file);
+    fd_done(&fd);
     if (r < 0) {
         (void)unlinkat(place->dir, beside.name, 0); /* the failure itself is told */
         return place_fail(place, -r, "write", err);
     }
-    /* cppcheck-suppress resourceLeak */
     return 0;
 }
 
 static int sync_folder(struct root *root, const struct root_place *place, struct err *err)
 {
     /* The walk has an O_PATH descriptor, which cannot be synced. */
-    CLEANUP(fd_done)
     int fd = openat(place->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     root_step(root, "fsync folder");
-    if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL)) {
-        return place_fail(place, errno, "sync the folder of", err);
-    }
-    return 0;
+    int os = fd < 0 || (fsync(fd) < 0 && errno != EINVAL) ? errno : 0;
+    fd_done(&fd);
+    return os != 0 ? place_fail(place, os, "sync the folder of", err) : 0;
 }
 
 /* A file that is mounted alone cannot be replaced: it is written into, and a crash may leave half
@@ -341,7 +338,7 @@ int root_write_kernel(struct root *root, const struct root_place *place, struct 
                       struct err *err)
 {
     CLEANUP(fd_done)
-    int fd = root_open_name(place, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+    int fd = root_open_name(place, O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         return place_fail(place, errno, "write", err);
     }

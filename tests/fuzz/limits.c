@@ -61,6 +61,7 @@ static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("schema"), .bytes = REQUEST_BYTES_MAX },
     { .target = STR_INIT("selector"), .bytes = OBJECT_BYTES_MAX },
     { .target = STR_INIT("semver"), .bytes = UCFG_TEXT_MAX },
+    { .target = STR_INIT("setting"), .bytes = ROOT_FILE_MAX },
     { .target = STR_INIT("smtp"), .bytes = SMTP_REPLY_MAX },
     { .target = STR_INIT("stamp"), .bytes = ANNOTATIONS_BYTES_MAX },
     { .target = STR_INIT("strategic"), .bytes = REQUEST_BYTES_MAX },
@@ -68,6 +69,7 @@ static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("template_expand"), .bytes = OBJECT_BYTES_MAX },
     { .target = STR_INIT("vim25"), .bytes = XML_BYTES_MAX },
     { .target = STR_INIT("xml"), .bytes = XML_BYTES_MAX },
+    { .target = STR_INIT("text_edit"), .bytes = ROOT_FILE_MAX },
     { .target = STR_INIT("yaml"), .bytes = CONFIG_FILE_BYTES_MAX },
     { .target = STR_INIT("zone"), .bytes = ZONE_BYTES_MAX },
 };

@@ -7,6 +7,12 @@
 
 #include "agent/resource.h"
 
+extern const struct resource_type resource_type_block;
 extern const struct resource_type resource_type_directory;
 extern const struct resource_type resource_type_file;
+extern const struct resource_type resource_type_hostname;
+extern const struct resource_type resource_type_line;
+extern const struct resource_type resource_type_setting;
 extern const struct resource_type resource_type_symlink;
+extern const struct resource_type resource_type_sysctl;
+extern const struct resource_type resource_type_timezone;
