@@ -54,6 +54,7 @@ static int abort_run(const struct command_call *call)
     int r = client_session_init(&session, flags->kubeconfig,
                                 command_kubecontext(flags->kubecontext), &err);
     if (r == 0) {
+        session.blocking_api.fail_fast = true;
         r = abort_annotate(&session, call->args[0], &err);
     }
     client_session_done(&session);
@@ -63,6 +64,11 @@ static int abort_run(const struct command_call *call)
     struct str node = call->args[0];
     printf("node/" STR_FMT " is to be given up\n", STR_ARG(node));
     return COMMAND_OK;
+}
+
+static unsigned abort_names(const struct command_call *call)
+{
+    return call->arg_count == 0 ? COMMAND_NAMES_NODES : 0;
 }
 
 const struct command command_abort = {
@@ -81,4 +87,5 @@ const struct command command_abort = {
     .args_min = 1,
     .args_max = 1,
     .run = abort_run,
+    .names = abort_names,
 };

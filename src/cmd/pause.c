@@ -189,6 +189,7 @@ static int pause_call(const struct command_call *call,
     struct client_session session = { 0 };
     int r = client_session_init(&session, flags->kubeconfig,
                                 command_kubecontext(flags->kubecontext), &err);
+    session.blocking_api.fail_fast = true;
     r = r < 0 ? r : run(&session, flags, call->memory, &err);
     client_session_done(&session);
     return r < 0 ? command_fail(call, &err) : COMMAND_OK;
