@@ -598,6 +598,8 @@ static void engine_try_transition(struct decision *d, uint32_t index,
         effect->grant_transition = (uint32_t)chosen;
         return;
     }
+    /* A way for which no grant is needed ends the one that it holds for another. */
+    granted = granted && wants_grant;
     effect->keeps_grant = effect->keeps_grant || granted;
     if (engine_run_chain(d, index, &config->trigger) == TRIGGER_DONE) {
         engine_add_ran(e, &config->trigger);

@@ -335,6 +335,7 @@ struct gated {
     struct outbound *outbound;
     bool calm;
     int calm_answers; /* then it changes its mind; -1: it does not */
+    usec_t delay;     /* of its answers; 0 = 20 ms */
 };
 
 static void on_query(void *ctx, const struct inbox_message *message UNUSED,
@@ -342,7 +343,7 @@ static void on_query(void *ctx, const struct inbox_message *message UNUSED,
 {
     struct gated *g = ctx;
     answer->body = g->calm ? PROMETHEUS_SAYS("1") : PROMETHEUS_SAYS("0");
-    answer->delay = MSECONDS(20);
+    answer->delay = g->delay > 0 ? g->delay : MSECONDS(20);
     if (g->calm && g->calm_answers > 0 && --g->calm_answers == 0) {
         g->calm = false;
     }
@@ -449,4 +450,48 @@ TEST(grant_does_not_wait_for_ever_for_prometheus)
     g.inbox.script = on_query;
     story_run(&g.s, MINUTES(10));
     CHECK_EQ(g.s.gone, 1);
+}
+
+/* While other systems are asked again, the node takes a way for which it needs no grant. */
+TEST(grant_ends_when_its_node_goes_another_way)
+{
+    static const char other_way[] =
+        "intervals: {requeue: 30s}\n"
+        "instances:\n"
+        "  check:\n"
+        "  - {type: hasLabel, name: approved, config: {key: approved}}\n"
+        "  - {type: hasLabel, name: other, config: {key: other}}\n"
+        "  - {type: prometheusInstant, name: calm, config: {url: 'http://p', query: q, "
+        "expr: value == 1}}\n"
+        "  - {type: maxMaintenance, name: room, config: {max: 5}}\n"
+        "profiles:\n"
+        "- name: p\n"
+        "  operational:\n"
+        "    transitions:\n"
+        "    - {check: other, next: maintenance-required}\n"
+        "    - {check: approved && calm && room, next: in-maintenance}\n";
+    for (int elect = 0; elect < 2; elect++) {
+        CLEANUP(gated_end)
+        struct gated g;
+        struct controller_stats stats;
+        gated_begin(&g, elect == 1);
+        CHECK_EQ(controller_configure(g.s.c, STR("f"), str_from(other_way), (struct ucfg_env){ 0 }),
+                 0);
+        story_run(&g.s, SECONDS(60));
+        g.delay = SECONDS(10);
+        relabel(&g.s, 0, "approved");
+        story_run(&g.s, SECONDS(2));
+        controller_stats(g.s.c, &stats);
+        CHECK_EQ(stats.granting, 1); /* it is asked again */
+        relabel(&g.s, 0, "other");
+        story_run(&g.s, MINUTES(1));
+        controller_stats(g.s.c, &stats);
+        CHECK_EQ(stats.granting, 0);
+        CHECK_EQ(g.s.gone, 0);
+        const struct jval *node =
+            apiserver_find(g.s.server, STR(""), STR("nodes"), STR(""), STR("n00"));
+        CHECK_STR(jval_str(jval_get(jval_at(node, "metadata.labels"),
+                                    STR("cloud.sap/maintenance-state"))),
+                  "maintenance-required");
+    }
 }
