@@ -400,6 +400,7 @@ static int controller_app_start_parts(struct controller_app *app, struct err *er
     bool optional = flags->config.n == 0 && !config_file_exists(file);
     app->controller = controller_new(app->core, &(struct controller_config){
                                                     .outbound = app->outbound,
+                                                    .files = &integration_files_host,
                                                     .wait_for_config = !optional,
                                                 });
     requests_part_init(&app->requests, app->core,

@@ -44,6 +44,10 @@
 #define HYPERVISORS_NAME "hypervisors." HYPERVISORS_GROUP
 #define HYPERVISORS_PATH "/apis/" HYPERVISORS_GROUP "/v1/hypervisors"
 
+/* Where the API of Kubernikus is: the region stands between the two. */
+#define KUBERNIKUS_URL_BEFORE "https://kubernikus."
+#define KUBERNIKUS_URL_BEHIND ".cloud.sap"
+
 /* ── Lease ───────────────────────────────────────────────────────────────────────────────────── */
 
 /* Names of the leaders' Leases: those of the originals, so that old and new never lead at once. */

@@ -65,8 +65,10 @@ static void warn_unknown(struct loader *l, const struct ucfg_value *config, cons
         return; /* it is an error there */
     }
     for (uint32_t i = 0; i < p->key_n; i++) {
-        names = arena_printf(l->u.out, STR_FMT "%s%s", STR_ARG(names), i > 0 ? "|" : "",
-                             p->keys[i].name);
+        struct str name;
+        (void)str_cut(str_from(p->keys[i].name), STR("."), &name, &(struct str){ 0 }); /* or all */
+        names = arena_printf(l->u.out, STR_FMT "%s" STR_FMT, STR_ARG(names), i > 0 ? "|" : "",
+                             STR_ARG(name));
     }
     unknown_keys_warn(config, names.p, p->name, l->problems);
 }

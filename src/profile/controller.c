@@ -221,6 +221,7 @@ struct controller *controller_new(struct core *core, const struct controller_con
     c->external = external_facts_new(loop, &(struct external_facts_config){
                                                .client = &core->client,
                                                .outbound = config->outbound,
+                                               .files = config->files,
                                                .on_change = controller_on_facts,
                                                .on_pods = controller_on_pods,
                                                .ctx = c,

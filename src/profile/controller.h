@@ -29,6 +29,7 @@ struct node_report; /* profile/node_report.h */
 struct config;
 struct controller;
 struct core;       /* core/core.h */
+struct files;      /* port/files.h */
 struct node_label; /* kube/node.h */
 
 #define CONTROLLER_WINDOW 16u /* patches in flight; more only queue in the API server */
@@ -36,6 +37,7 @@ struct node_label; /* kube/node.h */
 struct controller_config {
     uint32_t window;           /* 0 = CONTROLLER_WINDOW */
     struct outbound *outbound; /* to third parties; borrowed, may be NULL */
+    const struct files *files; /* credentials of OpenStack; borrowed, may be NULL */
     bool wait_for_config;      /* nothing is done before controller_configure has succeeded */
 };
 

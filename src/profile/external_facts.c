@@ -14,6 +14,7 @@
  * well; the API server has other clients to serve. */
 static const uint32_t in_flight_max[EXTERNAL_FACTS_KINDS] = {
     [FACTS_PROMETHEUS] = 4,
+    [FACTS_POOLS] = 2,
     [FACTS_STAGGER] = 8,
     [FACTS_AFFINITY] = 8,
 };
@@ -70,6 +71,7 @@ static void fact_query_free(struct fact_query *q)
     }
     q->e->in_flight[q->kind] -= q->state == FACT_QUERY_IN_FLIGHT ? 1 : 0;
     pods_stop_watch(q);
+    pools_done(q);
     list_del(&q->link);
     loop_timer_done(&q->backoff_timer);
     buf_done(&q->holder);
@@ -118,6 +120,9 @@ static void fact_query_put_error(struct fact_query *q, const struct err *err)
     switch (q->kind) {
     case FACTS_PROMETHEUS:
         prometheus_put_error(q, err);
+        return;
+    case FACTS_POOLS:
+        pools_put_error(q, err);
         return;
     case FACTS_STAGGER:
         stagger_put_error(q, err);
@@ -189,6 +194,9 @@ static void fact_query_start(struct fact_query *q)
     case FACTS_PROMETHEUS:
         prometheus_start(q);
         return;
+    case FACTS_POOLS:
+        pools_start(q);
+        return;
     case FACTS_STAGGER:
         stagger_start(q);
         return;
@@ -206,10 +214,16 @@ void external_facts_changed(struct external_facts *e, uint64_t readers)
     external_facts_schedule(e);
 }
 
+/* The API server is asked. */
+static bool asks_api(enum facts_kind kind)
+{
+    return kind == FACTS_STAGGER || kind == FACTS_AFFINITY;
+}
+
 static bool external_facts_may_send(const struct external_facts *e, enum facts_kind kind)
 {
     return e->in_flight[kind] < in_flight_max[kind] &&
-           (kind == FACTS_PROMETHEUS || client_open(e->config.client));
+           (!asks_api(kind) || client_open(e->config.client));
 }
 
 /* The next query to send; NULL: none is queued, or there is no place. */
@@ -231,7 +245,7 @@ static void external_facts_run(void *ctx)
         while (external_facts_may_send(e, kind) && (q = external_facts_next(e, kind)) != NULL) {
             fact_query_start(q);
         }
-        if (kind != FACTS_PROMETHEUS && !client_open(e->config.client) &&
+        if (asks_api(kind) && !client_open(e->config.client) &&
             !(list_empty(&e->queues[kind]) && list_empty(&e->paused))) {
             loop_timer_pull(&e->run_timer, client_open_at(e->config.client));
         }
@@ -324,6 +338,22 @@ static struct fact_query *external_facts_new_prometheus(struct external_facts *e
     return q;
 }
 
+static struct fact_query *external_facts_new_pools(struct external_facts *e,
+                                                   const struct config_instance *instance)
+{
+    struct fact_query *q = fact_query_new(e, FACTS_POOLS);
+    struct str namespace = instance_text(instance, "cloudProviderSecret.namespace");
+    struct str name = instance_text(instance, "cloudProviderSecret.name");
+    q->url = arena_str(&q->memory, instance_text(instance, "url"));
+    q->query = arena_str(&q->memory, instance_text(instance, "cluster"));
+    q->config_key = arena_printf(
+        &q->memory, "pools %zu %zu %zu " STR_FMT STR_FMT STR_FMT " " STR_FMT "/" STR_FMT,
+        instance->name.n, q->url.n, q->query.n, STR_ARG(instance->name), STR_ARG(q->url),
+        STR_ARG(q->query), STR_ARG(namespace), STR_ARG(name));
+    pools_init(q, namespace, name);
+    return q;
+}
+
 static struct fact_query *external_facts_new_stagger(struct external_facts *e,
                                                      const struct config_instance *instance)
 {
@@ -350,6 +380,9 @@ static struct fact_query *external_facts_new_query(struct external_facts *e,
     struct str plugin = str_from(instance->plugin->name);
     if (str_eq(plugin, STR("prometheusInstant"))) {
         return external_facts_new_prometheus(e, instance);
+    }
+    if (str_eq(plugin, STR("kubernikusCount"))) {
+        return external_facts_new_pools(e, instance);
     }
     return str_eq(plugin, STR("stagger")) ? external_facts_new_stagger(e, instance) : NULL;
 }

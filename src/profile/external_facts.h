@@ -1,11 +1,11 @@
 /*
  * external_facts: asks other systems for what checks want to know, and keeps the answers (facts.h).
  *
- * Queries go to Prometheus, and to the API server for the Leases of staggers and the pods of nodes.
- * A query is sent once at a time, however many nodes want its answer, with time limits and
- * back-off. Changed answers are reported as the bits of the check instances that read them (see
- * fleet.h). Every want is answered: after some failures the answer is an error, and the query is
- * retried for as long as a check wanted it lately.
+ * Queries go to Prometheus and Kubernikus, and to the API server for the Leases of staggers and the
+ * pods of nodes. A query is sent once at a time, however many nodes want its answer, with time
+ * limits and back-off. Changed answers are reported as the bits of the check instances that read
+ * them (see fleet.h). Every want is answered: after some failures the answer is an error, and the
+ * query is retried for as long as a check wanted it lately.
  *
  * The pods of a node are watched until external_facts_drop_pods, FACTS_WATCHES_MAX nodes at a time.
  * When a watch fails, the pods are unknown until they have been listed again. The pods of a node
@@ -15,6 +15,7 @@
 #pragma once
 
 #include "kube/client.h"
+#include "port/files.h"
 #include "port/outbound.h"
 #include "profile/config.h"
 #include "profile/facts.h"
@@ -25,6 +26,7 @@ struct external_facts_config {
     struct client *client;
     struct outbound
         *outbound; /* may be NULL: then Prometheus cannot be asked, and the checks say so */
+    const struct files *files; /* credentials of OpenStack; may be NULL */
     /* From the loop: the answers of these check instances may have changed. */
     void (*on_change)(void *ctx, uint64_t instances);
     /* The answer about that node's pods may have changed; on_change is not called for it, because

@@ -3,6 +3,7 @@
  *
  *   external_facts.c       the queue of queries, retries, configuration
  *   external_prometheus.c  queries to Prometheus
+ *   external_pools.c       queries to Kubernikus
  *   external_stagger.c     reading the Leases of staggers
  *   stagger_take.c         taking a Lease of a stagger for a node
  *   external_pods.c        watching the pods of nodes
@@ -33,7 +34,7 @@
 #include "format/json_writer.h"
 #include "profile/external_facts.h"
 
-#define EXTERNAL_FACTS_KINDS 3u
+#define EXTERNAL_FACTS_KINDS 4u
 
 enum fact_query_state {
     FACT_QUERY_IDLE,
@@ -44,6 +45,7 @@ enum fact_query_state {
     FACT_QUERY_PAUSED
 };
 
+struct openstack; /* openstack/openstack.h */
 struct pod_watch; /* a watch, see external_pods.c */
 
 struct stagger_lease {
@@ -78,6 +80,11 @@ struct fact_query {
     struct str query;
     bool use_get; /* for this query: the server takes no POST */
 
+    /* FACTS_POOLS; `url` is where Kubernikus is, empty = where the region's is; `query` is the
+     * cluster */
+    struct openstack *openstack; /* its session */
+    uint64_t session;            /* with which the request was sent */
+
     /* FACTS_STAGGER */
     struct str namespace;
     struct str lease; /* the names' common prefix */
@@ -87,7 +94,7 @@ struct fact_query {
     struct stagger_lease *leases;
     uint32_t lease_n;
     uint32_t at;    /* the lease being read */
-    uint32_t tries; /* to make it */
+    uint32_t tries; /* to make it; FACTS_POOLS: tokens that were refused */
     bool creating;  /* the request makes the Lease */
 
     /* FACTS_AFFINITY */
@@ -141,6 +148,10 @@ void fact_query_refresh(struct fact_query *q);
  * `put_error` makes an error the answer. */
 void prometheus_start(struct fact_query *q);
 void prometheus_put_error(struct fact_query *q, const struct err *err);
+void pools_init(struct fact_query *q, struct str secret_namespace, struct str secret_name);
+void pools_done(struct fact_query *q); /* accepts one of another kind */
+void pools_start(struct fact_query *q);
+void pools_put_error(struct fact_query *q, const struct err *err);
 void stagger_start(struct fact_query *q);
 void stagger_put_error(struct fact_query *q, const struct err *err);
 void pods_start(struct fact_query *q); /* takes a place */

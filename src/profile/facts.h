@@ -22,6 +22,7 @@
 enum facts_kind {
     FACTS_PROMETHEUS, /* by check instance: the answer is the same for every node */
     FACTS_STAGGER,    /* by check instance: its leases */
+    FACTS_POOLS,      /* by check instance: the nodes that the pools of Kubernikus are to have */
     FACTS_AFFINITY,   /* by node: whether it runs pods that prefer operational nodes */
 };
 
@@ -33,6 +34,8 @@ struct facts_want {
     bool live;       /* FACTS_AFFINITY: a kept answer is not enough */
 };
 
+/* What a foreign system answered to a check instance: Prometheus with a value, Kubernikus with a
+ * number of nodes. */
 struct facts_prometheus {
     bool known;
     struct str error; /* empty = there is a value */

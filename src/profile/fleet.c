@@ -440,7 +440,7 @@ static void instance_init(struct fleet *f, uint32_t index, const struct config_i
         f->value_n += limit->key_n;
     } else if (w->check == &check_affinity) {
         f->keeps_waiting = true;
-    } else if (w->check == &check_node_count) {
+    } else if (w->check == &check_node_count || w->check == &check_kubernikus_count) {
         f->count_bits |= bit_of(index);
     }
 }

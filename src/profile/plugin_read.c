@@ -149,9 +149,19 @@ static bool is_empty(const struct plugin_key *key, const struct ucfg_value *v,
     }
 }
 
+static const struct ucfg_value *find_key(const struct ucfg_value *config, const char *key)
+{
+    struct str outer;
+    struct str inner;
+    if (str_cut(str_from(key), STR("."), &outer, &inner)) {
+        return ucfg_get(ucfg_get(config, outer), inner);
+    }
+    return ucfg_get(config, str_from(key));
+}
+
 static bool is_given(const struct ucfg_value *config, const char *key)
 {
-    const struct ucfg_value *v = key != NULL ? ucfg_get(config, str_from(key)) : NULL;
+    const struct ucfg_value *v = key != NULL ? find_key(config, key) : NULL;
     return v != NULL && v->kind != UCFG_VALUE_NULL;
 }
 
@@ -180,7 +190,7 @@ static void read_key(const struct plugin_key *key, const struct ucfg *u,
                      struct problems *problems)
 {
     struct err err = { 0 };
-    const struct ucfg_value *v = ucfg_get(config, str_from(key->name));
+    const struct ucfg_value *v = find_key(config, key->name);
     struct ucfg_value initial = { .kind = UCFG_VALUE_STR,
                                   .text = str_from(key->initial != NULL ? key->initial : "") };
     ret->given = is_given(config, key->name);

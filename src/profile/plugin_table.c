@@ -58,6 +58,13 @@ static const struct plugin_key wait_exclude_keys[] = {
     { "exclude", PLUGIN_WEEKDAYS, .required = true, .help = "weekdays that do not count" },
 };
 
+static const struct plugin_key kubernikus_count_keys[] = {
+    { "cluster", PLUGIN_TEXT, .required = true, .help = "its name in Kubernikus" },
+    { "cloudProviderSecret.name", PLUGIN_TEXT, .help = "the Secret with the credentials of OpenStack" },
+    { "cloudProviderSecret.namespace", PLUGIN_TEXT,
+      .help = "where it is; with both, the Secret is used instead of provider/cloudprovider.conf" },
+    { "url", PLUGIN_TEXT, .help = "where Kubernikus is; empty: where the region's is" },
+};
 static const struct plugin_key check_hypervisor_keys[] = {
     { "evicted", PLUGIN_BOOL, .help = "no instance is left on it" },
     { "hypervisorId", PLUGIN_TEXT, .help = "its id in OpenStack" },
@@ -93,7 +100,10 @@ static const struct plugin checks[] = {
     { .name = "hypervisorCondition", KEYS(condition_keys),
       .help = "a condition of the node's Hypervisor has the status",
       .example = "{type: Ready, status: \"True\"}" },
-    { .name = "kubernikusCount", .help = "the cluster has all nodes of its pools", .unsupported = true },
+    { .name = "kubernikusCount", KEYS(kubernikus_count_keys),
+      .help = "the cluster has as many nodes as its Kubernikus pools are to have",
+      .example = "{cluster: mine, cloudProviderSecret: {name: cloudprovider, namespace: kube-system}}",
+      .asks_outside = true },
     { .name = "maxMaintenance", KEYS(max_maintenance_keys), .help = "fewer nodes are in maintenance",
       .example = "{max: 1, groupBy: [zone]}" },
     { .name = "nodeCount", KEYS(node_count_keys), .help = "the cluster has enough nodes",

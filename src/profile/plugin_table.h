@@ -32,7 +32,7 @@ enum plugin_type {
 };
 
 struct plugin_key {
-    const char *name;
+    const char *name; /* "a.b" is the key b of the mapping a */
     enum plugin_type type;
     bool required;
     const char *unless;  /* not required when this key is given; NULL = always */

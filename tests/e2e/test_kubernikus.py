@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
+from contract import PROFILE
 from objects import pod
 from process import Controller
-from profiles import events, read
+from profiles import events, read, wait_state
 from wait import holds_for, wait_for
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "servers"))
@@ -192,6 +193,48 @@ def test_the_label_goes_in_time(client, make_node, unique, cloud, start):
     cloud.faults.clear()
     holds_for(lambda: not cloud.deleted, 1, "its server stays")
     assert read(client, name).spec.unschedulable, "as the original leaves it"
+
+
+COUNT = """intervals: {requeue: 1s}
+instances:
+  check:
+  - {type: kubernikusCount, name: full, config: {cluster: mine, url: "URL", cloudProviderSecret: {name: NAME, namespace: default}}}
+profiles:
+- name: pools
+  operational:
+    transitions: [{check: full, next: maintenance-required}]
+  maintenance-required:
+    transitions: [{check: "!full", next: operational}]
+"""
+
+
+def test_a_profile_waits_for_all_nodes_of_the_pools(client, make_node, unique, cloud, launch):
+    """An outage is an error, and never passes (W-12)."""
+    name = make_node(unique, {PROFILE: "pools"})
+    count = len(client.core.list_node().items)
+    client.core.create_namespaced_secret("default", {"metadata": {"name": unique}, "stringData": {"cloudprovider.conf": cloud.conf()}})
+    try:
+        controller = launch(COUNT.replace("URL", cloud.url + "/kubernikus").replace("NAME", unique))
+
+        def check():
+            report = json.loads(controller.get(f"/api/v1/explain?node={name}")[2])
+            return report["profiles"][0]["transitions"][0]["checks"][0]
+
+        wait_for(lambda: check()["error"] == "Kubernikus answered 404", "no such cluster")
+        cloud.pools["mine"] = [count, 1]
+        wait_for(lambda: check()["info"] == {"reason": "found less nodes than specified by nodepool"}, "one is missing")
+        cloud.faults["/kubernikus"] = 500
+        wait_for(lambda: "Kubernikus answered 500" in check()["error"], "an outage is an error")
+        assert read(client, name).metadata.labels["cloud.sap/maintenance-state"] == "operational"
+        cloud.faults.clear()
+        cloud.expire_tokens()
+        wait_for(lambda: check()["info"] == {"reason": "found less nodes than specified by nodepool"}, "with another token")
+        make_node(unique + "-2")
+        wait_state(client, name, "maintenance-required")
+        everything = controller.log() + controller.get("/api/v1/info")[2]
+        assert PASSWORD not in everything and "gAAAA" not in everything
+    finally:
+        client.core.delete_namespaced_secret(unique, "default")
 
 
 def test_a_file_that_is_wrong(client, make_node, unique, cloud, start):

@@ -16,13 +16,21 @@
 #define HEARTBEAT MINUTES(5) /* a kubelet reports at least so often */
 
 static const struct check_plugin *const plugins[] = {
-    &check_affinity,           &check_any_label,
-    &check_check_hypervisor,   &check_cluster_semver,
-    &check_condition,          &check_has_annotation,
-    &check_has_label,          &check_hypervisor_condition,
-    &check_max_maintenance,    &check_node_count,
-    &check_prometheus_instant, &check_stagger,
-    &check_time_window,        &check_wait,
+    &check_affinity,
+    &check_any_label,
+    &check_check_hypervisor,
+    &check_cluster_semver,
+    &check_condition,
+    &check_has_annotation,
+    &check_has_label,
+    &check_hypervisor_condition,
+    &check_kubernikus_count,
+    &check_max_maintenance,
+    &check_node_count,
+    &check_prometheus_instant,
+    &check_stagger,
+    &check_time_window,
+    &check_wait,
     &check_wait_exclude,
 };
 

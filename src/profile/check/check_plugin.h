@@ -37,6 +37,7 @@ extern const struct check_plugin check_condition;
 extern const struct check_plugin check_has_annotation;
 extern const struct check_plugin check_has_label;
 extern const struct check_plugin check_hypervisor_condition;
+extern const struct check_plugin check_kubernikus_count;
 extern const struct check_plugin check_max_maintenance;
 extern const struct check_plugin check_node_count;
 extern const struct check_plugin check_prometheus_instant;

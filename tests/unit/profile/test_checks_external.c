@@ -187,6 +187,51 @@ TEST(checks_judge_what_prometheus_answered)
     check_fixture_end(&b);
 }
 
+static const char pools[] =
+    "  - {name: count, type: kubernikusCount, config: {cluster: c}}\n"
+    "  - {name: secret, type: kubernikusCount, config: {cluster: c, cloudProviderSecret: {name: n, "
+    "namespace: s}}}\n";
+
+TEST(checks_count_the_nodes_of_pools)
+{
+    static const struct {
+        double pools;
+        const char *error;
+        enum check_answer answer;
+        const char *info;
+        const char *reason; /* or the error */
+    } cases[] = {
+        { 1, NULL, CHECK_PASS,
+          "{\"reason\":\"found equal or more nodes than specified by nodepool\"}",
+          "the cluster has 1 node, its pools are to have 1" },
+        { 2, NULL, CHECK_FAIL, "{\"reason\":\"found less nodes than specified by nodepool\"}",
+          "the cluster has 1 node, its pools are to have 2" },
+        { 0, "Kubernikus answered 503", CHECK_ERROR, "", "Kubernikus answered 503" },
+    };
+    struct check_fixture b;
+    check_fixture_begin(&b, pools);
+    check_fixture_node(&b, "n", NULL, NULL);
+    struct check_verdict v = check_fixture_run(&b, "secret", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING);
+    CHECK_EQ(v.wants[0].kind, FACTS_POOLS);
+    CHECK_STR(v.reason, "Kubernikus has not answered yet");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        answer(&b, "count", cases[i].pools, cases[i].error);
+        v = check_fixture_run(&b, "count", "n");
+        CHECK_EQ(v.answer, cases[i].answer);
+        CHECK_STR(v.info, cases[i].info);
+        CHECK_STR(v.answer == CHECK_ERROR ? v.error : v.reason, cases[i].reason);
+    }
+    check_case(-1);
+    answer(&b, "count", 1, NULL);
+    b.now = "2022-03-01T13:00:30Z";
+    v = check_fixture_run(&b, "count", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING); /* a node may have gone */
+    CHECK_EQ(v.want_n, 1);
+    check_fixture_end(&b);
+}
+
 TEST(checks_want_what_prometheus_has_not_answered)
 {
     struct check_fixture b;

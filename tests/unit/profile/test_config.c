@@ -8,7 +8,6 @@ static const struct {
     const char *why;
 } refused[] = {
     { 601, "a list is no state" },
-    { 671, "kubernikusCount comes later" },
     { 701, "a list is no schedule's config" },
     { 721, "a list is no mapping of instances" },
 };
