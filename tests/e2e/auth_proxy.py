@@ -16,7 +16,7 @@ import yaml
 from hostile import certificate
 from proxy import hang_up, reset
 
-REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 500: "InternalError", 503: "ServiceUnavailable"}
+REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 500: "InternalError", 503: "ServiceUnavailable"}
 
 
 class Request:

@@ -17,10 +17,13 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 def roles():
-    """{(kind, name): object} of all that the program prints."""
+    """{(kind, name): object} of all that the program prints; Roles of one name and several namespaces as one."""
     printed = subprocess.run([drydock(), "rbac", "-o", "json", "--without", "install-crds,watch-crds"], check=True, text=True,
                              capture_output=True, timeout=60)
-    return {(o["kind"], o["metadata"]["name"]): o for o in json.loads(printed.stdout)["items"]}
+    found = {}
+    for role in json.loads(printed.stdout)["items"]:
+        found.setdefault((role["kind"], role["metadata"]["name"]), {**role, "rules": []})["rules"] += role["rules"]
+    return found
 
 
 @pytest.fixture(name="give")
@@ -58,7 +61,8 @@ def fixture_give(backend, objects, tmp_path):
 def test_the_rights_of_the_roles_are_enough(requests_env, serve, give, client, objects, kubectl, nodes, namespace, unique, tmp_path):
     node, profiled = nodes
     controller_user, actor_user = f"{unique}-controller", f"{unique}-actor"
-    config = give(controller_user, [("ClusterRole", "drydock-controller"), ("Role", "drydock-controller")], namespace)
+    config = give(controller_user, [(kind, name) for kind in ("ClusterRole", "Role") for name in (
+        "drydock-controller", "drydock-operations")], namespace)
     actor = give(actor_user, [("ClusterRole", "drydock-actor")])
     refused = kubectl("auth", "can-i", "list", "secrets", "--as", controller_user, check=False)
     assert refused.stdout.strip() == "no", "rights are asked for on this server"
@@ -82,7 +86,8 @@ def test_the_rights_of_the_roles_are_enough(requests_env, serve, give, client, o
     profile = tmp_path / "maintenance.yaml"
     profile.write_text(PROFILE, encoding="utf-8")
     controller = serve("--config", str(profile), "--enable-leader-election",
-                       "--lease-namespace", namespace, "--finished-ttl", "1s", kubeconfig=config)
+                       "--lease-namespace", namespace, "--system-namespace", namespace, "--jobs-namespace", namespace,
+                       "--finished-ttl", "1s", kubeconfig=config)
     requests_env.wait_limit(unique, population=2, nominal=2)
 
     with Process([drydock(), "run", "--kubeconfig", actor, "--client", unique, node, "--", "true"],
