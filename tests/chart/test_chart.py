@@ -7,17 +7,31 @@ import re
 import pytest
 import yaml
 
-from conftest import CHART, SETS, TOP, find, program, rendered, run, settings
+from conftest import CHART, TOP, find, program, rendered, run, settings
 
-# What each set of values does not use, in the words of `drydock rbac`.
-UNUSED = {
-    "defaults": "install-crds,watch-crds",
-    "everything": "install-crds",
-    "least": "install-crds,watch-crds,drains,forced-drains,drain-rules,affinity,shuffles,requests,workloads,volumes",
-    "original": "install-crds,watch-crds",
-    "bridge": "metal3",
-    "crds-by-controller": "watch-crds",
-}
+# What needs another use.
+PARENTS = {"forcedDrains": "drains", "drainRules": "drains", "workloads": "requests", "volumes": "requests", "watchCrds": "requests"}
+
+
+def chosen(values):
+    """The values of a set over the chart's own, of the parts that decide about rights."""
+    own = yaml.safe_load((CHART / f"ci/{values}-values.yaml").read_text(encoding="utf-8")) if values != "defaults" else {}
+    every = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    return {"uses": every["controller"]["uses"] | own.get("controller", {}).get("uses", {}),
+            "crds": every["crds"] | own.get("crds", {}),
+            "metal3": every["bridge"]["metal3"] | own.get("bridge", {}).get("metal3", {}),
+            "leaseNamespaces": own.get("controller", {}).get("leaseNamespaces", [])}
+
+
+def unused(values):
+    """What a set of values does not use, in the words of `drydock rbac`."""
+    wanted = chosen(values)
+    uses = wanted["uses"]
+    names = [name for name, on in uses.items() if not on or not uses.get(PARENTS.get(name), True)]
+    words = [re.sub(r"[A-Z]", lambda letter: "-" + letter.group(0).lower(), name) for name in names]
+    words += [] if wanted["crds"]["byController"] else ["install-crds"]
+    words += [] if wanted["metal3"]["enabled"] else ["metal3"]
+    return ",".join(words)
 
 
 def spread(roles):
@@ -80,9 +94,8 @@ def test_the_rights_are_those_that_the_program_prints(values):
         given = spread(item for item in items if item["kind"] in ("Role", "ClusterRole") and
                        (item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]) in bound
                        and "operations" not in item["metadata"]["name"])
-        spaces = ",".join(yaml.safe_load((CHART / f"ci/{values}-values.yaml").read_text(encoding="utf-8")).get(
-            "controller", {}).get("leaseNamespaces", [])) if values != "defaults" else ""
-        printed = run(program("DRYDOCK"), "rbac", part, "-o", "json", "--namespace", "here", "--without", UNUSED[values],
+        spaces = ",".join(chosen(values)["leaseNamespaces"])
+        printed = run(program("DRYDOCK"), "rbac", part, "-o", "json", "--namespace", "here", "--without", unused(values),
                       "--lease-namespaces", spaces)
         assert given == spread(json.loads(printed.stdout)["items"]), part
 
@@ -126,6 +139,9 @@ def test_the_configuration_arrives_as_it_was_written():
     assert container["resources"]["limits"] == container["resources"]["requests"] == {"cpu": "200m", "memory": "256Mi"}
     assert container["image"] == "registry.example/tools/drydock:0.4.0"
     assert spec["serviceAccountName"] == "maintenance-controller"
+    assert set(find(rendered("original"), "Secret", "drydock-config")["data"]) == {"maintenance.yaml", "esx.yaml", "kubernikus.yaml"}
+    assert {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]} == {"config": "/config", "cloudconfig": "/provider"}
+    assert {"--enable-esx-maintenance", "--enable-kubernikus-maintenance"} < set(container["args"])
 
 
 def test_a_secret_of_ones_own_is_mounted():
@@ -162,7 +178,3 @@ def test_uninstalling_leaves_the_crds_unless_told_otherwise():
 def test_a_value_that_is_wrong_is_refused_by_name(setting, said):
     done = run(program("HELM"), "template", "drydock", CHART, "--set", setting, check=False)
     assert done.returncode != 0 and said in done.stderr, done.stderr
-
-
-def test_every_set_is_spoken_of():
-    assert set(SETS) == set(UNUSED)
