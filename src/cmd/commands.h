@@ -6,6 +6,7 @@
 #include "cmd/command.h"
 
 extern const struct command command_abort;
+extern const struct command command_approve;
 extern const struct command command_bridge;
 extern const struct command command_check;
 extern const struct command command_complete;
@@ -14,11 +15,13 @@ extern const struct command command_convert;
 extern const struct command command_crds;
 extern const struct command command_demo;
 extern const struct command command_explain;
+extern const struct command command_hold;
 extern const struct command command_limits;
 extern const struct command command_pause;
 extern const struct command command_rbac;
 extern const struct command command_reference;
 extern const struct command command_request;
+extern const struct command command_rerun;
 extern const struct command command_resume;
 extern const struct command command_run;
 extern const struct command command_run_on_host;

@@ -2,6 +2,7 @@
  * and lets them go on. The controller sees it when it next renews the Lease. */
 #include "base/timestamp.h"
 #include "client/client_session.h"
+#include "cmd/campaign_commands.h"
 #include "cmd/commands.h"
 #include "cmd/leader_find.h"
 #include "format/json_writer.h"
@@ -190,7 +191,12 @@ static int pause_call(const struct command_call *call,
     int r = client_session_init(&session, flags->kubeconfig,
                                 command_kubecontext(flags->kubecontext), &err);
     session.blocking_api.fail_fast = true;
-    r = r < 0 ? r : run(&session, flags, call->memory, &err);
+    if (r == 0 && call->arg_count > 0) {
+        r = run == pause_pause ? campaign_pause(&session, call->args[0], &err)
+                               : campaign_resume(&session, call->args[0], call->memory, &err);
+    } else {
+        r = r < 0 ? r : run(&session, flags, call->memory, &err);
+    }
     client_session_done(&session);
     return r < 0 ? command_fail(call, &err) : COMMAND_OK;
 }
@@ -207,8 +213,12 @@ static int resume_run(const struct command_call *call)
 
 const struct command command_pause = {
     .name = "pause",
+    .args = "[NODEMAINTENANCE]",
+    .args_max = 1,
     .summary = "stop all new maintenance and all drains",
-    .text = "Pauses everything that the controller of the cluster does on its own: no node goes "
+    .text = "With a NodeMaintenance: nothing new of that one starts, by the label " KEY_HOLD_TEXT
+            ".\n\nWithout: pauses everything that the controller of the cluster does on its own: "
+            "no node goes "
             "into maintenance, no request is approved, no pod is evicted, until 'drydock resume'. "
             "Drains of profiles stand still with their cordon; requests that were being prepared "
             "wait again. What is in maintenance or approved already belongs to whoever works "
@@ -223,10 +233,14 @@ const struct command command_pause = {
 
 const struct command command_resume = {
     .name = "resume",
+    .args = "[NODEMAINTENANCE]",
+    .args_max = 1,
     .summary = "let maintenance and drains go on after a pause",
-    .text = "Ends what 'drydock pause' began.\n\n"
-            "Exit code 0: nothing is paused any more. 1: it could not be ended. 2: the command "
-            "line is wrong.",
+    .text =
+        "Ends what 'drydock pause' began. A NodeMaintenance that failures have stopped goes on, "
+        "too: machines that failed are tried again.\n\n"
+        "Exit code 0: nothing is paused any more. 1: it could not be ended. 2: the command "
+        "line is wrong.",
     .options = { .options = pause_options, .count = RESUME_OPTIONS },
     .config_size = sizeof(struct pause_flags),
     .run = resume_run,

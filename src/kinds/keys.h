@@ -203,11 +203,14 @@
 
 #define NODE_MAINTENANCE_FINALIZER STR(KEYS_OWN "node-maintenance")
 /* Annotations of people; never removed, status.handled says which were acted upon. */
-#define KEY_OPERATION_APPROVE STR(KEYS_OWN "approve") /* "<revision>/<wave>[@tick] by <user>" */
-#define KEY_OPERATION_RESUME STR(KEYS_OWN "resume")   /* "<revision>" */
-#define KEY_OPERATION_RERUN STR(KEYS_OWN "rerun")     /* "<operation>[/<machine>]@<time>" */
-#define KEY_OPERATION_RUN STR(KEYS_OWN "run")         /* "<operation>/<machine>@<time>" */
-#define KEY_OPERATION_ABANDON STR(KEYS_OWN "abandon") /* "true": the finalizer goes at once */
+#define KEY_OPERATION_APPROVE_TEXT KEYS_OWN "approve"
+#define KEY_OPERATION_APPROVE                                                                      \
+    STR(KEY_OPERATION_APPROVE_TEXT)                 /* "<revision>/<wave>[@tick] by <user>" */
+#define KEY_OPERATION_RESUME STR(KEYS_OWN "resume") /* "<revision>" */
+#define KEY_OPERATION_RERUN_TEXT KEYS_OWN "rerun"
+#define KEY_OPERATION_RERUN STR(KEY_OPERATION_RERUN_TEXT) /* "<operation>[/<machine>]@<time>" */
+#define KEY_OPERATION_RUN STR(KEYS_OWN "run")             /* "<operation>/<machine>@<time>" */
+#define KEY_OPERATION_ABANDON STR(KEYS_OWN "abandon")     /* "true": the finalizer goes at once */
 /* Label of people on a NodeMaintenance, Node or ExternalMachine: nothing new starts; "true". */
 #define KEY_HOLD_TEXT KEYS_OWN "hold"
 #define KEY_HOLD STR(KEY_HOLD_TEXT)

@@ -304,6 +304,11 @@ static void campaign_check_supported(struct campaign *c)
         what = "spec.disruption.nodeLabels";
     } else if (m->rollout.exclusive_group.n > 0) {
         what = "spec.rollout.exclusiveGroup";
+    } else if (m->rollout.before.n > 0 || m->rollout.after.n > 0) {
+        what = "spec.rollout.gates";
+    }
+    for (uint32_t i = 0; i < m->rollout.wave_n; i++) {
+        what = m->rollout.waves[i].gates.n > 0 ? "spec.rollout.waves[].gates" : what;
     }
     if (what != NULL) {
         campaign_refuse(c, "Unsupported",

@@ -575,6 +575,10 @@ static void campaign_look_at_stops(struct campaign *c)
                                    c->counts.failed, c->counts.selected, STR_ARG(c->m->meta.name)));
         go_on = false;
     }
+    if (!core_may_grant(c->o->core)) {
+        campaign_stop(c, "EverythingPaused", core_grants_stopped(c->o->core));
+        go_on = false;
+    }
     if (c->m->held) {
         campaign_stop(c, "Hold", STR("the label " KEY_HOLD_TEXT " is set"));
         go_on = false;

@@ -470,6 +470,7 @@ static const struct core_part_ops operations_ops = {
     .on_arbiter = operations_on_arbiter,
     .on_may_act = operations_on_may_act,
     .on_arbiter_turn = operations_on_arbiter_turn,
+    .on_capacity = operations_on_arbiter_turn,
     .on_leading = operations_on_leading,
     .is_busy = operations_is_busy,
 };

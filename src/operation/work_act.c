@@ -205,6 +205,7 @@ static void act_drain(struct work *w, const struct turn_machine *machine,
     struct selector *pods = NULL;
     struct err err = { 0 };
     if (w->drain != NULL) {
+        drain_pause(w->drain, !core_may_grant(w->o->core)); /* somebody has paused everything */
         if (d->force && v->deadline != USEC_NEVER && w->o->now >= v->deadline) {
             drain_force(w->drain);
         }
