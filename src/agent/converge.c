@@ -218,10 +218,43 @@ static void phase_end(struct converge *c)
     }
 }
 
+/* ── programs ──────────────────────────────────────────────────────────────────────────────── */
+
+static void on_command_end(void *ctx, const struct command_result *result)
+{
+    struct converge *c = ctx;
+    struct command_result *kept = ARENA_NEW(&c->tmp, struct command_result);
+    *kept = *result;
+    kept->out = arena_str(&c->tmp, result->out);
+    c->call.result = kept;
+    c->call.step++;
+    c->waiting = false;
+    schedule(c, loop_now(c->spec.loop));
+}
+
+static int run_command(struct converge *c, struct err *err)
+{
+    struct command_spec *command = &c->call.command;
+    ASSERT(command->argv_n > 0);
+    if (c->spec.runner.run == NULL) {
+        return err_set(err, ERR_INVALID, "no program can be run here");
+    }
+    command->time_max = command->time_max > 0 ? command->time_max : COMMAND_TIME;
+    int r = c->spec.runner.run(c->spec.runner.ctx, command, on_command_end, c, err);
+    c->waiting = r == 0;
+    return r;
+}
+
 static void work(struct converge *c)
 {
     struct err err = { 0 };
     int r = run_phase(c, &err);
+    if (r == RESOURCE_RUN) {
+        r = run_command(c, &err);
+        if (r == 0) {
+            return;
+        }
+    }
     if (r < 0) {
         work_fail(c, reason_of(&err), err.msg);
     } else {
@@ -236,67 +269,94 @@ static bool is_listed(const struct converge *c, struct str id)
     return map_find(&c->ids, id) != NULL;
 }
 
+static bool find_unlisted(struct converge *c, struct err *err)
+{
+    struct original_record *records;
+    uint32_t n;
+    if (originals_list(&c->originals, &c->memory, &records, &n, err) < 0) {
+        return false;
+    }
+    c->records = ARENA_ARRAY(&c->memory, struct original_record, n + 1);
+    c->removals = ARENA_ARRAY(&c->memory, struct converge_removal, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_listed(c, records[i].id)) {
+            c->records[c->record_n++] = records[i];
+        }
+    }
+    return true;
+}
+
 static int take_back(struct converge *c, const struct original_record *record, struct err *err)
 {
     enum on_remove how = record->resource.meta.on_remove;
     if (!record->resource_known) {
         return err_set(err, ERR_INVALID, "the record is of another version, which must undo it");
     }
-    int r = 0;
-    if (how != ON_REMOVE_KEEP) {
-        struct resource_call call = { .resource = &record->resource,
-                                      .root = c->spec.root,
-                                      .tmp = &c->tmp };
-        r = record->resource.type->restore(
-            &call, how == ON_REMOVE_RESTORE ? &record->original : NULL, err);
+    int r = how == ON_REMOVE_KEEP
+                ? 0
+                : record->resource.type->restore(
+                      &c->call, how == ON_REMOVE_RESTORE ? &record->original : NULL, err);
+    if (r == RESOURCE_RUN) {
+        r = run_command(c, err);
+        return r < 0 ? r : RESOURCE_RUN;
     }
     return r < 0 ? r : originals_remove(&c->originals, record->id, err);
 }
 
-static int remove_unlisted(struct converge *c, struct err *err)
+/* One record; comes again until all are done. */
+static void remove_next(struct converge *c)
 {
-    struct original_record *records;
-    uint32_t n;
-    int r = originals_list(&c->originals, &c->memory, &records, &n, err);
-    if (r < 0) {
-        return r;
+    const struct original_record *record = &c->records[c->record_next];
+    struct converge_removal *removal = &c->removals[c->removal_n];
+    struct err err = { 0 };
+    *removal = (struct converge_removal){ .id = record->id };
+    removal->how = record->resource.meta.on_remove;
+    if (c->call.step == 0) {
+        c->call = (struct resource_call){ .resource = &record->resource,
+                                          .root = c->spec.root,
+                                          .tmp = &c->tmp };
     }
-    c->removals = ARENA_ARRAY(&c->memory, struct converge_removal, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        if (is_listed(c, records[i].id)) {
-            continue;
-        }
-        struct err failure = { 0 };
-        struct converge_removal *removal = &c->removals[c->removal_n++];
-        *removal = (struct converge_removal){ .id = records[i].id };
-        removal->how = records[i].resource.meta.on_remove;
-        if (c->spec.rules.noop) {
-            continue;
-        }
-        removal->done = take_back(c, &records[i], &failure) == 0;
-        removal->message = removal->done ? STR_NONE : arena_str(&c->memory, str_from(failure.msg));
-        arena_reset(&c->tmp);
+    int r = c->spec.rules.noop ? 0 : take_back(c, record, &err);
+    if (r == RESOURCE_RUN) {
+        return;
     }
-    return 0;
+    removal->done = r == 0 && !c->spec.rules.noop;
+    removal->message = r == 0 ? STR_NONE : arena_str(&c->memory, str_from(err.msg));
+    c->removal_n++;
+    c->record_next++;
+    c->call.step = 0;
+    arena_reset(&c->tmp);
+    schedule(c, loop_now(c->spec.loop));
 }
 
 /* ── the loop ──────────────────────────────────────────────────────────────────────────────── */
 
 static void become_idle(struct converge *c)
 {
-    struct err err = { 0 };
-    if (c->idle) {
-        return;
-    }
     c->idle = true;
-    if (remove_unlisted(c, &err) < 0) {
-        c->removals = ARENA_NEW(&c->memory, struct converge_removal);
-        c->removals[0].id = STR("originals");
-        c->removals[0].message = arena_str(&c->memory, str_from(err.msg));
-        c->removal_n = 1;
-    }
     if (c->spec.on_idle != NULL) {
         c->spec.on_idle(c->spec.ctx);
+    }
+}
+
+/* The graph is done: now for what was taken off it. */
+static void finish(struct converge *c)
+{
+    struct err err = { 0 };
+    if (c->records == NULL) {
+        c->call.step = 0;
+        if (!find_unlisted(c, &err)) {
+            c->records = ARENA_NEW(&c->memory, struct original_record);
+            c->removals = ARENA_NEW(&c->memory, struct converge_removal);
+            c->removals[0].id = STR("originals");
+            c->removals[0].message = arena_str(&c->memory, str_from(err.msg));
+            c->removal_n = 1;
+        }
+    }
+    if (c->record_next < c->record_n) {
+        remove_next(c);
+    } else if (!c->idle) {
+        become_idle(c);
     }
 }
 
@@ -304,6 +364,9 @@ static void on_timer(void *ctx)
 {
     struct converge *c = ctx;
     usec_t when;
+    if (c->waiting) {
+        return; /* the program's end comes */
+    }
     if (c->working) {
         work(c);
     } else if (engine_next(&c->engine, loop_now(c->spec.loop), &c->current, &when)) {
@@ -313,7 +376,7 @@ static void on_timer(void *ctx)
     } else if (when != USEC_NEVER) {
         schedule(c, when);
     } else {
-        become_idle(c);
+        finish(c);
     }
     engine_check(&c->engine);
 }

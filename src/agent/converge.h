@@ -15,11 +15,20 @@
 #include "base/buf.h"
 #include "port/loop.h"
 
+/* Who runs programs. `on_end` is called once, later, from the loop. */
+struct converge_runner {
+    int (*run)(void *ctx, const struct command_spec *command,
+               void (*on_end)(void *ctx, const struct command_result *result), void *end_ctx,
+               struct err *err);
+    void *ctx;
+};
+
 struct converge_spec {
     struct loop *loop; /* borrowed, as all below */
     struct root *root; /* read_only exactly when the rules say noop */
     const struct graph *graph;
     struct engine_rules rules;
+    struct converge_runner runner;
     struct str state_dir; /* of the agent, on the machine */
     void (*on_idle)(
         void *ctx); /* nothing is left to do, and no retry is due later; from the loop */
@@ -51,11 +60,15 @@ struct converge {
     struct converge_vertex *vertices;
     struct converge_removal *removals;
     uint32_t removal_n;
+    struct original_record *records; /* that are to be taken back, once nothing else is left */
+    uint32_t record_n;
+    uint32_t record_next;
     struct arena memory;
     struct loop_timer timer;
     bool idle;
     /* The work under way: */
     bool working;
+    bool waiting; /* for a program */
     uint32_t current;
     int phase;
     struct resource_call call;

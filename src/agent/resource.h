@@ -65,6 +65,10 @@ struct resource_prepare {
     uint32_t uses_n;
 };
 
+/* A function that needs a program to be run fills `command` and answers RESOURCE_RUN; it is called
+ * again with the result and with `step` one higher. So nothing here waits. */
+#define RESOURCE_RUN 1
+
 struct original {
     struct str json; /* an object, in words of the type */
     struct str data; /* content of any length; empty = none */
@@ -103,14 +107,37 @@ struct difference {
 #define DIFFERENCES_MAX 16u      /* more are counted and not told */
 #define DIFFERENCE_TEXT_MAX 128u /* of each side */
 
+struct command_spec {
+    const struct str *argv; /* the first is a path */
+    uint32_t argv_n;
+    const struct str *env; /* "NAME=value"; PATH and LANG are there without */
+    uint32_t env_n;
+    struct str cwd;   /* "/" when empty */
+    struct str input; /* what it reads */
+    uint32_t uid;
+    uint32_t gid;
+    usec_t time_max; /* 0 = COMMAND_TIME */
+};
+#define COMMAND_TIME MINUTES(5)
+
+struct command_result {
+    int exit_code; /* 128 + n when signal n ended it */
+    bool timed_out;
+    struct str out; /* both outputs as they came, cut where they are long */
+};
+
 /* One call of a function of a type. */
 struct resource_call {
     const struct resource *resource;
     struct root *root;
-    struct arena *tmp;          /* until the work on the resource is done */
-    bool refresh;               /* check: a refresh will follow */
-    bool refreshed;             /* apply: a refresh is not needed any more */
-    enum disruption disruption; /* check: of what apply would do */
+    struct arena *tmp; /* until the work on the resource is done */
+    void *memory;      /* the function's own, from step to step */
+    uint32_t step;
+    struct command_spec command;         /* to be filled before RESOURCE_RUN */
+    const struct command_result *result; /* of the command of the step before */
+    bool refresh;                        /* check: a refresh will follow */
+    bool refreshed;                      /* apply: a refresh is not needed any more */
+    enum disruption disruption;          /* check: of what apply would do */
     struct difference differences[DIFFERENCES_MAX];
     uint32_t difference_n;
 };

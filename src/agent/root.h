@@ -23,8 +23,9 @@
 #define ROOT_FILE_MAX ((size_t)16 * 1024 * 1024)
 
 struct root {
-    int fd;         /* O_PATH */
-    uint32_t uid;   /* who is trusted beside 0: as whom the agent runs */
+    int fd;       /* O_PATH */
+    uint32_t uid; /* who is trusted beside 0: as whom the agent runs */
+    uint32_t gid;
     bool read_only; /* asserted before every change: a run that only tells has no way to write */
     void (*on_step)(void *ctx, const char *what); /* NULL in the product */
     void *step_ctx;

@@ -8,6 +8,7 @@
 #include "cmd/command.h"
 #include "cmd/version.h"
 #include "host/file.h"
+#include "host/launcher.h"
 #include "host/loop.h"
 
 #define OUTPUT_MAX ((size_t)16 * 1024 * 1024) /* of 10,000 resources with all their differences */
@@ -73,15 +74,63 @@ static int read_graph(struct str file, struct arena *out, struct resource_list *
     return r < 0 ? r : graph_build(list, out, ret, err);
 }
 
+/* Programs are started by a process that was made before anything else. */
+struct programs {
+    struct launcher *launcher;
+    struct loop *loop;
+    void (*on_end)(void *ctx, const struct command_result *result);
+    void *ctx;
+};
+
+static void on_program_end(void *ctx, const struct launcher_result *result)
+{
+    struct programs *p = ctx;
+    struct command_result told = { .exit_code = result->exit_code,
+                                   .timed_out = result->timed_out,
+                                   .out = result->out };
+    p->on_end(p->ctx, &told);
+}
+
+static int program_run(void *ctx, const struct command_spec *command,
+                       void (*on_end)(void *ctx, const struct command_result *result),
+                       void *end_ctx, struct err *err)
+{
+    static const struct str base[] = {
+        STR_INIT("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+        STR_INIT("LANG=C.UTF-8"),
+    };
+    struct programs *p = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str *env = ARENA_ARRAY(&tmp, struct str, command->env_n + ARRAY_LEN(base));
+    memcpy(env, base, sizeof(base));
+    for (uint32_t i = 0; i < command->env_n; i++) {
+        env[ARRAY_LEN(base) + i] = command->env[i];
+    }
+    struct launcher_command wanted = { .argv = command->argv,
+                                       .argv_n = command->argv_n,
+                                       .env = env,
+                                       .env_n = command->env_n + (uint32_t)ARRAY_LEN(base),
+                                       .cwd = command->cwd,
+                                       .input = command->input,
+                                       .uid = command->uid,
+                                       .gid = command->gid,
+                                       .time_max = command->time_max };
+    p->on_end = on_end;
+    p->ctx = end_ctx;
+    return launcher_run(p->launcher, p->loop, &wanted, on_program_end, p, err);
+}
+
 static void on_idle(void *ctx)
 {
     host_loop_stop(ctx);
 }
 
 static int converge(const struct agent_flags *flags, const struct graph *graph, struct root *root,
-                    struct err *err)
+                    struct launcher *launcher, struct err *err)
 {
     struct loop *loop = host_loop_new();
+    struct programs programs = { .launcher = launcher, .loop = loop };
     struct converge c;
     struct converge_spec spec = {
         .loop = loop,
@@ -92,6 +141,7 @@ static int converge(const struct agent_flags *flags, const struct graph *graph, 
                               : str_eq(flags->allow, STR("window")) ? DISRUPTION_WINDOW
                                                                     : DISRUPTION_VISIT },
         .state_dir = flags->state_dir,
+        .runner = { .run = program_run, .ctx = &programs },
         .on_idle = on_idle,
         .ctx = loop,
     };
@@ -120,15 +170,22 @@ static int once(const struct agent_flags *flags)
     struct resource_list list;
     struct graph graph;
     struct root root;
+    struct launcher *launcher;
     struct err err = { 0 };
+    if (launcher_new(flags->root, &launcher, &err) < 0) {
+        return fail(flags->once, &err);
+    }
     if (read_graph(flags->once, &memory, &list, &graph, &err) < 0 ||
         root_open(&root, flags->root, &err) < 0) {
+        launcher_free(launcher);
         return fail(flags->once, &err);
     }
     root.read_only = flags->noop;
     int r = field_check_path(flags->state_dir, &err);
-    r = r < 0 ? err_wrap(&err, "flag '--state-dir'") : converge(flags, &graph, &root, &err);
+    r = r < 0 ? err_wrap(&err, "flag '--state-dir'")
+              : converge(flags, &graph, &root, launcher, &err);
     root_done(&root);
+    launcher_free(launcher);
     return r < 0 ? fail(flags->once, &err) : r;
 }
 

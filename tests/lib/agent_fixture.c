@@ -12,6 +12,30 @@
 #define STATE_DIR "/var/lib/drydock/agent"
 #define KILLS_MAX 400 /* far more than any document of a test has steps */
 
+static void command_ended(void *ctx)
+{
+    struct agent_fixture *f = ctx;
+    f->command_on_end(f->command_ctx, &f->command_result);
+}
+
+/* The program ends a second later. */
+static int play_command(void *ctx, const struct command_spec *command,
+                        void (*on_end)(void *ctx, const struct command_result *result),
+                        void *end_ctx, struct err *err)
+{
+    struct agent_fixture *f = ctx;
+    if (f->on_command == NULL) {
+        return err_set(err, ERR_IO, "no program is played here");
+    }
+    f->command_n++;
+    f->command_result = (struct command_result){ .out = STR("") };
+    f->on_command(f, command, &f->command_result);
+    f->command_on_end = on_end;
+    f->command_ctx = end_ctx;
+    loop_timer_set(&f->command_end, virtual_loop_now(f->time) + SECONDS(1));
+    return 0;
+}
+
 void agent_fixture_init(struct agent_fixture *f)
 {
     struct err err = { 0 };
@@ -21,6 +45,7 @@ void agent_fixture_init(struct agent_fixture *f)
     CHECK_EQ(chmod(f->path, 0755), 0);
     CHECK_EQ(root_open(&f->root, str_from(f->path), &err), 0);
     f->time = virtual_loop_new(1, SECONDS(1700000000));
+    loop_timer_init(&f->command_end, virtual_loop_root(f->time), command_ended, f);
 }
 
 static int remove_one(const char *path, const struct stat *st UNUSED, int kind UNUSED,
@@ -41,6 +66,7 @@ static void run_end(struct agent_fixture *f)
 void agent_fixture_done(struct agent_fixture *f)
 {
     run_end(f);
+    loop_timer_done(&f->command_end);
     virtual_loop_free(f->time);
     root_done(&f->root);
     CHECK_EQ(nftw(f->path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
@@ -170,6 +196,7 @@ void agent_run(struct agent_fixture *f, const char *yaml)
                                   .graph = &f->graph,
                                   .rules = f->rules,
                                   .state_dir = STR(STATE_DIR),
+                                  .runner = { .run = play_command, .ctx = f },
                                   .on_idle = on_idle,
                                   .ctx = f };
     f->root.read_only = f->rules.noop;

@@ -18,6 +18,14 @@ struct agent_fixture {
     struct engine_rules rules;
     /* Before a run: changes a resource that was read, as for a type that only a test has. */
     void (*on_resource)(struct resource *r);
+    /* What programs do: a test plays them. NULL: none can be run. */
+    void (*on_command)(struct agent_fixture *f, const struct command_spec *command,
+                       struct command_result *ret);
+    uint32_t command_n; /* how many were run */
+    struct loop_timer command_end;
+    void (*command_on_end)(void *ctx, const struct command_result *result);
+    void *command_ctx;
+    struct command_result command_result;
 };
 
 void agent_fixture_init(struct agent_fixture *f);

@@ -9,6 +9,10 @@ static const struct field fields[] = {
     { "state", FIELD_CHOICE, .initial = "present", .choices = "present|absent",
       .help = "whether it is there" },
     PATH_OWNER_FIELDS,
+    { "validate", FIELD_TEXTS,
+      .help =
+          "a program and its arguments that must accept the new file before it takes its place; "
+          "`%` stands for the file" },
     { "followSymlink", FIELD_BOOL, .initial = "false",
       .help = "if the path is a symbolic link that root made, the file behind it is meant" },
 };
@@ -34,6 +38,10 @@ static int prepare(struct resource_prepare *p, struct err *err)
     }
     if (is_absent(r) && (content || source)) {
         return err_set(err, ERR_INVALID, "field 'state': found 'absent' beside a content");
+    }
+    const struct field_value *validate = resource_value(r, "validate");
+    if (validate->given && (validate->item_n == 0 || !str_starts(validate->items[0], STR("/")))) {
+        return err_set(err, ERR_INVALID, "field 'validate': want the path of a program first");
     }
     if (path_is_kernels(path)) {
         return err_set(err, ERR_INVALID,
@@ -133,6 +141,30 @@ static int check(struct resource_call *call, struct err *err)
     return r;
 }
 
+static void ask_validation(struct resource_call *call, struct str beside)
+{
+    const struct field_value *validate = resource_value(call->resource, "validate");
+    struct str *argv = ARENA_ARRAY(call->tmp, struct str, validate->item_n);
+    for (uint32_t i = 0; i < validate->item_n; i++) {
+        argv[i] = str_eq(validate->items[i], STR("%")) ? beside : validate->items[i];
+    }
+    call->command = (struct command_spec){
+        .argv = argv, .argv_n = validate->item_n, .uid = call->root->uid, .gid = call->root->gid
+    };
+}
+
+static int judge_validation(struct resource_call *call, struct err *err)
+{
+    const struct command_result *result = call->result;
+    if (result->exit_code == 0 && !result->timed_out) {
+        return 0;
+    }
+    return err_set(err, ERR_INVALID, "'" STR_FMT "' refuses the new file (%s %d): " STR_FMT,
+                   STR_ARG(resource_value(call->resource, "validate")->items[0]),
+                   result->timed_out ? "out of time," : "exit code", result->exit_code,
+                   STR_ARG(str_sub(str_trim(result->out), 0, 200)));
+}
+
 static int apply_present(struct resource_call *call, const struct path_state *state,
                          struct err *err)
 {
@@ -151,7 +183,22 @@ static int apply_present(struct resource_call *call, const struct path_state *st
         return r;
     }
     struct root_file file = path_file(call, &owner, state, content);
-    return root_replace(call->root, &state->place, &file, err);
+    if (!resource_value(call->resource, "validate")->given) {
+        return root_replace(call->root, &state->place, &file, err);
+    }
+    if (call->step == 0) {
+        r = root_write_beside(call->root, &state->place, &file, err);
+        ask_validation(call, root_beside(&state->place, call->tmp));
+        return r < 0 ? r : RESOURCE_RUN;
+    }
+    r = judge_validation(call, err);
+    if (r < 0) {
+        struct err ignored = { 0 };
+        int removed = root_remove_beside(call->root, &state->place, &ignored);
+        (void)removed; /* the first error counts */
+        return r;
+    }
+    return root_take_place(call->root, &state->place, &file, err);
 }
 
 static int apply(struct resource_call *call, struct err *err)

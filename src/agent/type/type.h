@@ -9,6 +9,7 @@
 
 extern const struct resource_type resource_type_block;
 extern const struct resource_type resource_type_directory;
+extern const struct resource_type resource_type_exec;
 extern const struct resource_type resource_type_file;
 extern const struct resource_type resource_type_hostname;
 extern const struct resource_type resource_type_line;

@@ -1,0 +1,94 @@
+"""drydock-agent --once on a machine of its own: a mount namespace in which /srv and the agent's state are the test's alone."""
+import json
+import os
+import subprocess
+
+import pytest
+
+AGENT = os.path.abspath(os.environ.get("DRYDOCK_AGENT", "build/drydock-agent"))
+MACHINE = """set -e
+mount -t tmpfs -o mode=755 none /srv
+mkdir /srv/etc
+exec 3>&1
+"""
+
+
+def on_machine(script, resources, tmp_path, *flags):
+    """Runs a shell script in which $AGENT is the agent on `resources`; answers the finished process."""
+    path = tmp_path / "resources.json"
+    path.write_text(json.dumps({"resources": resources}))
+    agent = " ".join([AGENT, "--once", str(path), "--state-dir", "/srv/state", *flags])
+    return subprocess.run(["unshare", "--mount", "sh", "-c", f"{MACHINE}\nAGENT='{agent}'\nset +e\n{script}"],
+                          capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_programs_run_on_the_machine_and_a_second_run_changes_nothing(tmp_path):
+    resources = [
+        {"name": "config", "type": "file", "path": "/srv/etc/config", "content": "a=1\n", "notifies": ["reload"],
+         "validate": ["/bin/sh", "-n", "%"]},
+        {"name": "reload", "type": "exec", "script": "cat /srv/etc/config >> /srv/etc/reloads", "refreshOnly": True},
+        {"name": "made", "type": "exec", "command": ["/bin/mkdir", "/srv/etc/made"], "creates": "/srv/etc/made"},
+    ]
+    done = on_machine("$AGENT; echo rc $?; $AGENT; echo rc $?; cat /srv/etc/reloads; ls -d /srv/etc/made", resources, tmp_path)
+    assert done.stdout.splitlines() == [
+        "changed: config (file:/srv/etc/config)", "    state: 'absent' → 'present'",
+        "refreshed: reload (exec:reload)",
+        "changed: made (exec:made)", "    run: 'due' → 'done'",
+        "3 of 3 right, 2 changed", "rc 0",
+        "3 of 3 right, 0 changed", "rc 0",
+        "a=1", "/srv/etc/made"], done.stderr
+
+
+def test_a_file_that_its_program_refuses_does_not_take_its_place(tmp_path):
+    resources = [{"name": "script", "type": "file", "path": "/srv/etc/script", "content": "if\n", "validate": ["/bin/sh", "-n", "%"]}]
+    done = on_machine("echo old > /srv/etc/script; $AGENT; echo rc $?; cat /srv/etc/script; ls -A /srv/etc", resources, tmp_path)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("failed: script (file:/srv/etc/script): Invalid: '/bin/sh' refuses the new file (exit code 2): ")
+    assert lines[-3:] == ["rc 1", "old", "script"], done.stdout
+
+
+def test_noop_changes_nothing_and_runs_nothing(tmp_path):
+    resources = [
+        {"name": "config", "type": "file", "path": "/srv/etc/config", "content": "a", "notifies": ["reload"]},
+        {"name": "reload", "type": "exec", "script": "touch /srv/etc/reloaded", "refreshOnly": True},
+    ]
+    done = on_machine("$AGENT; echo rc $?; find /srv", resources, tmp_path, "--noop")
+    assert done.stdout.splitlines() == [
+        "would change: config (file:/srv/etc/config)", "    state: 'absent' → 'present'",
+        "would change: reload (exec:reload), by a refresh",
+        "0 of 2 right, 0 changed, 2 would change", "rc 0", "/srv", "/srv/etc"], done.stderr
+
+
+def test_deferred_programs_run_when_they_may(tmp_path):
+    resources = [{"name": "made", "type": "exec", "command": ["/bin/touch", "/srv/etc/made"], "creates": "/srv/etc/made"}]
+    done = on_machine("$AGENT --allow none -o json; ls /srv/etc; $AGENT --allow window >/dev/null; ls /srv/etc", resources, tmp_path)
+    first, *names = done.stdout.splitlines()
+    assert json.loads(first)["counts"]["deferred"] == 1
+    assert names == ["made"], done.stderr
+
+
+def test_a_program_cannot_outlive_its_time(tmp_path):
+    resources = [{"name": "slow", "type": "exec", "script": "tail -f /dev/null", "creates": "/srv/none", "timeout": "1s"}]
+    done = on_machine("$AGENT; echo rc $?", resources, tmp_path)
+    assert done.stdout.splitlines()[0] == "failed: slow (exec:slow): Timeout: it did not end within its 'timeout'", done.stderr
+    assert done.stdout.splitlines()[-1] == "rc 1"
+
+
+@pytest.mark.parametrize("text, message", [
+    ("resources: [", "did not find expected node content"),
+    ("resources: 1", "field 'resources': found a number, want a list of resources"),
+    ("resources: [{name: a, type: file, path: /a, requires: [a]}]", "resources go in a circle: 'a' waits for 'a'"),
+])
+def test_a_document_that_is_wrong_is_refused_with_its_place(tmp_path, text, message):
+    path = tmp_path / "resources.yaml"
+    path.write_text(text)
+    done = subprocess.run([AGENT, "--once", str(path), "--root", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(f"drydock-agent: {path}:") and message in done.stderr
+    assert os.listdir(tmp_path) == ["resources.yaml"]
+
+
+def test_a_command_line_that_is_wrong_is_refused():
+    for flags in ([], ["--onec", "x"], ["--once", "x", "more"]):
+        done = subprocess.run([AGENT, *flags], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and done.stderr.startswith("drydock-agent: "), done.stderr
