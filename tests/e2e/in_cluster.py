@@ -2,11 +2,13 @@
 
 import http.client
 import os
+import subprocess
 
 import kubernetes
 import pytest
 import yaml
 
+from backend import CLUSTER
 from process import parse_metrics
 from wait import wait_for
 
@@ -65,6 +67,28 @@ def fixture_apply(backend, client, kubectl):
     for namespace, text in reversed(made):
         kubectl("delete", "--namespace", namespace, "--ignore-not-found", "--wait=false", "-f", "-", stdin=text)
         kubectl("delete", "pods", "--namespace", namespace, "--all", "--grace-period", "1", "--wait=false")
+
+
+@pytest.fixture(name="restricted")
+def fixture_restricted(client, namespace):
+    client.core.patch_namespace(namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+    return namespace
+
+
+@pytest.fixture(name="helm")
+def fixture_helm(backend, client, restricted):
+    """helm(argument…): what it printed. The release `drydock` is gone after the test."""
+    folder = subprocess.run([os.path.join(CLUSTER, "build-helm")], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+
+    def run(*arguments, check=True):
+        done = subprocess.run([os.path.join(folder, "helm"), "--kubeconfig", backend.kubeconfig, "--namespace", restricted, *arguments],
+                              env={**backend.kubectl_env(), "HELM_NO_PLUGINS": "1"}, text=True, capture_output=True, check=False)
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    yield run
+    keep_logs(backend, client, restricted)
+    run("uninstall", "drydock", "--ignore-not-found")
 
 
 class Pods:

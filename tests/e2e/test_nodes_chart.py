@@ -3,14 +3,13 @@
 import os
 import pathlib
 import shutil
-import subprocess
 
 import pytest
 import yaml
 
-from backend import CLUSTER, ROOT
+from backend import ROOT
 from contract import LEASE, PROFILE
-from in_cluster import Pods, keep_logs
+from in_cluster import Pods, fixture_helm, fixture_restricted
 from profiles import label, wait_state
 from real_nodes import NAMES
 from requests_api import CLIENT_LABEL, Requests, path
@@ -31,28 +30,6 @@ KINDS = ("deployments,pods,services,serviceaccounts,secrets,configmaps,poddisrup
 def fixture_chart(tmp_path):
     """A copy that the case may change."""
     return pathlib.Path(shutil.copytree(os.path.join(ROOT, "deploy", "helm", "drydock"), tmp_path / "chart"))
-
-
-@pytest.fixture(name="restricted")
-def fixture_restricted(client, namespace):
-    client.core.patch_namespace(namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
-    return namespace
-
-
-@pytest.fixture(name="helm")
-def fixture_helm(backend, client, restricted):
-    """helm(argument…): what it printed. The release is gone after the test."""
-    folder = subprocess.run([os.path.join(CLUSTER, "build-helm")], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
-
-    def run(*arguments, check=True):
-        done = subprocess.run([os.path.join(folder, "helm"), "--kubeconfig", backend.kubeconfig, "--namespace", restricted, *arguments],
-                              env={**backend.kubectl_env(), "HELM_NO_PLUGINS": "1"}, text=True, capture_output=True, check=False)
-        assert not check or done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    yield run
-    keep_logs(backend, client, restricted)
-    run("uninstall", RELEASE, "--ignore-not-found")
 
 
 @pytest.fixture(name="requests")
