@@ -39,6 +39,7 @@ struct check_service {
     struct map manual_cordons; /* node → struct check_service_manual_cordon */
     struct map granted;        /* node → struct check_service_granted */
     struct map asked;          /* identity → struct check_service_asked */
+    struct map looked;         /* node → struct check_service_looked */
 };
 
 /* Who sends, and by which configuration and clock. */
