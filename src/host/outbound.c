@@ -70,7 +70,7 @@ static void call_free(struct outbound_call *call)
     }
     smtp_done(&call->mail_state.smtp);
     buf_done(&call->reply);
-    arena_done(&call->memory);
+    arena_wipe(&call->memory); /* a request may hold a password */
     alloc_free(call);
 }
 

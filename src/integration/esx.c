@@ -6,6 +6,7 @@
  * not wait for each other: each has its vCenter, with a session and a rhythm of its own.
  */
 #include "base/alloc.h"
+#include "base/timestamp.h"
 #include "core/node_reservation.h"
 #include "core/node_write.h"
 #include "format/json.h"
@@ -28,6 +29,7 @@ struct esx {
     struct map hosts; /* "zone/host" → struct esx_host */
     struct map nodes; /* name → struct esx_node */
     struct list dirty;
+    bool told; /* all readings were told of */
     struct metric *up;
     struct metric *requests;
     struct metric *logins;
@@ -43,6 +45,7 @@ struct esx_zone {
     usec_t next;     /* monotonic: the next reading */
     usec_t check_at; /* monotonic: machines that are waited for are looked at then */
     usec_t known_at; /* of the inventory that the index is of */
+    usec_t told_at;  /* and of the one that was told of */
     struct arena memory;
     struct map hosts; /* name → struct esx_entry */
     struct map vms;
@@ -79,7 +82,8 @@ struct esx_node {
     bool reserved;
     struct vcenter_call *call;
     enum vim25_power_call called;
-    usec_t shutdown_at;
+    bool asked;
+    bool switched_on;
     enum vim25_fault refusal;
     usec_t retry_at;
     struct backoff backoff;
@@ -227,7 +231,9 @@ static void esx_zone_tell(struct esx_zone *z)
     const struct vcenter *v = &z->vcenter;
     usec_t wall = loop_wall(in->core->loop);
     if (v->err.code == 0) {
-        if (v->read_at > 0) {
+        if (v->read_at > 0 && z->told_at != v->read_at) {
+            z->told_at = v->read_at;
+            z->e->told = false;
             activity_did(&z->note, wall, "read %u hosts and %u virtual machines of zone " STR_FMT,
                          v->inventory.host_n, v->inventory.vm_n, STR_ARG(z->name));
         }
@@ -271,7 +277,7 @@ static void esx_zone_check_vms(struct esx_zone *z, usec_t now)
     MAP_EACH (&z->e->nodes, item) {
         const struct esx_node *node = map_item_value(item);
         const struct esx_entry *entry = map_find(&z->vms, node->name);
-        if (node->shutdown_at > 0 && str_eq(node->host->zone, z->name) && entry != NULL &&
+        if (node->asked && str_eq(node->host->zone, z->name) && entry != NULL &&
             z->vcenter.inventory.vms[entry->at].power != VIM25_POWERED_OFF) {
             ARENA_GROW(&tmp, refs, n, cap);
             refs[n++] = z->vcenter.inventory.vms[entry->at].ref;
@@ -359,6 +365,19 @@ static enum esx_mode esx_label_mode(const struct node *node)
     return ESX_UNKNOWN;
 }
 
+/* When the Node says that its machine was told to end, by this process's clock. */
+static usec_t esx_shutdown_at(const struct core *core, const struct node *node)
+{
+    struct timestamp noted;
+    struct err ignored = { 0 };
+    if (timestamp_parse(node_annotation(node, KEY_ESX_SHUTDOWN), &noted, &ignored) < 0) {
+        return 0;
+    }
+    usec_t age = server_clock_wall(&core->client.clock) - timestamp_to_usec(noted);
+    usec_t at = loop_now(core->loop) - (age > 0 ? age : 0);
+    return MAX(at, 1); /* 0 says that there is none */
+}
+
 static void esx_node_facts(const struct esx_node *n, const struct node *node, enum esx_mode mode,
                            const struct vim25_host *host, struct esx_node_facts *ret)
 {
@@ -377,7 +396,9 @@ static void esx_node_facts(const struct esx_node *n, const struct node *node, en
         .reserved = n->reserved,
         .drained = n->drain != NULL && drain_is_done(n->drain),
         .calling = n->call != NULL,
-        .shutdown_at = n->shutdown_at,
+        .shutdown_at = esx_shutdown_at(e->in->core, node),
+        .asked = n->asked,
+        .switched_on = n->switched_on,
         .refusal = n->refusal,
         .retry_at = n->retry_at,
     };
@@ -414,9 +435,9 @@ static void esx_node_on_power(void *ctx, const struct vcenter_result *result)
     if (result->err.code == 0) {
         backoff_reset(&n->backoff);
         n->retry_at = 0;
-        if (n->called == VIM25_SHUTDOWN_GUEST) {
-            n->shutdown_at = now;
-        } else if (vm != NULL) {
+        n->asked = n->asked || n->called == VIM25_SHUTDOWN_GUEST;
+        n->switched_on = n->called == VIM25_POWER_ON;
+        if (n->called != VIM25_SHUTDOWN_GUEST && vm != NULL) {
             vm->power = n->called == VIM25_POWER_ON ? VIM25_POWERED_ON : VIM25_POWERED_OFF;
         }
         activity_did(&n->note, loop_wall(core->loop), "%s of its virtual machine",
@@ -519,7 +540,7 @@ static void esx_node_drain(struct esx_node *n, const struct node *node, bool nee
 
 /* The Node as it is to be. A cordon that was there before is another's: it stays. */
 static void esx_node_wish(const struct esx_node_facts *f, const struct node *node,
-                          const struct vim25_host *host, enum esx_step step,
+                          const struct vim25_host *host, enum esx_step step, struct str wall,
                           struct node_write_wish *ret)
 {
     CLEANUP(buf_done)
@@ -534,9 +555,14 @@ static void esx_node_wish(const struct esx_node_facts *f, const struct node *nod
         node_write_annotation(ret, KEY_ESX_INITIATED, ESX_TRUE_TEXT);
         node_write_annotation(ret, KEY_ESX_CORDON, was ? ESX_CORDON_OTHERS : STR_NONE);
         ret->cordon = NODE_WRITE_CORDON;
+    } else if (step == ESX_STEP_NOTE) {
+        node_write_annotation(ret, KEY_ESX_SHUTDOWN, wall);
+    } else if (step == ESX_STEP_OFF || step == ESX_STEP_POWER_ON) {
+        node_write_annotation(ret, KEY_ESX_SHUTDOWN, STR_NONE);
     } else if (step == ESX_STEP_RELEASE) {
         node_write_annotation(ret, KEY_ESX_INITIATED, STR_NONE);
         node_write_annotation(ret, KEY_ESX_CORDON, STR_NONE);
+        node_write_annotation(ret, KEY_ESX_SHUTDOWN, STR_NONE);
         ret->cordon = others ? NODE_WRITE_CORDON_KEEP : NODE_WRITE_UNCORDON;
     }
 }
@@ -596,10 +622,12 @@ static void esx_node_act(struct esx_node *n, const struct esx_plan *plan)
         break;
     case ESX_STEP_NONE:
     case ESX_STEP_OFF:
-    case ESX_STEP_RELEASE:
-        n->shutdown_at = 0;
+        n->asked = false;
+        n->switched_on = false;
         n->refusal = VIM25_OK;
         break;
+    case ESX_STEP_RELEASE:
+    case ESX_STEP_NOTE:
     case ESX_STEP_APPROVAL:
     case ESX_STEP_RESERVE:
     case ESX_STEP_MARK:
@@ -657,8 +685,11 @@ static void esx_node_step(struct esx_node *n, const struct store_item *item, use
     }
     esx_node_drain(n, item->object, plan.drain, facts.mode == ESX_ALARM);
     if (known) {
+        char text[TIMESTAMP_TEXT_MAX];
+        struct str wall =
+            timestamp_print_seconds(server_clock_wall(&e->in->core->client.clock), text);
         struct node_write_wish wish = { 0 };
-        esx_node_wish(&facts, item->object, host.host, plan.step, &wish);
+        esx_node_wish(&facts, item->object, host.host, plan.step, wall, &wish);
         esx_node_write(n, item, &wish, plan.step);
     }
     esx_node_tell(n, &plan, why);
@@ -688,7 +719,8 @@ static void esx_turn(struct integration *in)
         failing = failing || z->vcenter.err.code != 0;
         hosts += z->vcenter.inventory.host_n;
     }
-    if (!failing && hosts > 0) {
+    if (!failing && hosts > 0 && !e->told) {
+        e->told = true;
         activity_did(&in->note, loop_wall(in->core->loop), "read %u hosts of %u vCenters", hosts,
                      map_count(&e->zones));
     }
@@ -851,6 +883,7 @@ static void esx_configure(struct integration *in)
                                            .insecure = config->insecure,
                                            .alarms = config->alarms.n > 0,
                                        });
+        esx_zone_index(z); /* of another server nothing is known */
     }
     MAP_EACH (&e->zones, entry) {
         struct esx_zone *z = map_item_value(entry);
@@ -919,6 +952,7 @@ static void esx_stop(struct integration *in)
 static const struct str esx_annotations[] = {
     STR_INIT(KEY_ESX_INITIATED_TEXT),
     STR_INIT(KEY_ESX_CORDON_TEXT),
+    STR_INIT(KEY_ESX_SHUTDOWN_TEXT),
     STR_INIT(KEY_DRAIN_RULES_TEXT),
 };
 

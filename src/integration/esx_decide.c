@@ -99,11 +99,13 @@ static void esx_decide_off(const struct esx_settings *s, const struct esx_node_f
         esx_problem(ret, "its virtual machine runs on another host, and is left alone");
         return;
     }
-    bool overdue = f->shutdown_at > 0 && now >= f->shutdown_at + s->shutdown_timeout;
-    if (overdue || f->refusal == VIM25_TOOLS_UNAVAILABLE) {
+    if (f->shutdown_at == 0) {
+        ret->step = ESX_STEP_NOTE;
+    } else if (now >= f->shutdown_at + s->shutdown_timeout ||
+               f->refusal == VIM25_TOOLS_UNAVAILABLE) {
         ret->step = ESX_STEP_POWER_OFF;
         ret->words = "its virtual machine is switched off";
-    } else if (f->shutdown_at == 0) {
+    } else if (!f->asked) {
         ret->step = ESX_STEP_SHUTDOWN;
     } else {
         ret->step = ESX_STEP_WAIT;
@@ -111,10 +113,33 @@ static void esx_decide_off(const struct esx_settings *s, const struct esx_node_f
     }
 }
 
-static void esx_decide_start(const struct esx_node_facts *f, usec_t now, struct esx_plan *ret)
+/* Its host is back, and its machine is on, but was told to end, which it may do at any time: a node
+ * that is let go now would lose its machine afterwards. So it is ended first, in its time or by
+ * force, as it would have been. */
+static void esx_decide_ending(const struct esx_settings *s, const struct esx_node_facts *f,
+                              usec_t now, struct esx_plan *ret)
 {
+    ret->drain = f->cordoned;
+    ret->words = "its host is back, and its virtual machine still shuts down";
+    if (now < f->shutdown_at + s->shutdown_timeout) {
+        ret->step = ESX_STEP_WAIT;
+        ret->next = f->shutdown_at + s->shutdown_timeout;
+    } else if (f->cordoned && !f->drained) {
+        ret->step = ESX_STEP_DRAIN;
+    } else if (esx_has_machine(f, now, ret)) {
+        ret->step = ESX_STEP_POWER_OFF;
+        ret->words = "its virtual machine did not end: it is switched off, and on again";
+    }
+}
+
+static void esx_decide_start(const struct esx_settings *s, const struct esx_node_facts *f,
+                             usec_t now, struct esx_plan *ret)
+{
+    bool on = f->vm_n == 1 && f->vm->power == VIM25_POWERED_ON;
     ret->words = "its host is back: its virtual machine is switched on";
-    if (f->vm_n == 1 && f->vm->power == VIM25_POWERED_ON) {
+    if (on && f->shutdown_at > 0 && !f->switched_on) {
+        esx_decide_ending(s, f, now, ret);
+    } else if (on) {
         ret->step = ESX_STEP_RELEASE;
         ret->words = "its virtual machine is on: the node returns";
     } else if (esx_has_machine(f, now, ret)) {
@@ -170,6 +195,6 @@ void esx_decide_node(const struct esx_settings *settings, const struct esx_node_
     if (facts->mode != ESX_FALSE) {
         esx_decide_shutdown(settings, facts, now, ret);
     } else if (facts->initiated) {
-        esx_decide_start(facts, now, ret);
+        esx_decide_start(settings, facts, now, ret);
     }
 }

@@ -10,7 +10,9 @@
  * anywhere goes on where the last one stopped. What is irreversible comes last: a machine is shut
  * down only if its Node, as the server has it, says that its host is in maintenance, that it may
  * be, and that this controller began it; if it holds its place under the limits, if its pods are
- * gone, and if the host still is in maintenance.
+ * gone, and if the host still is in maintenance. That it was told to end is on the Node before it
+ * is: a machine that ends slowly is not taken for one that stays on, when its host is back
+ * meanwhile.
  */
 #pragma once
 
@@ -58,7 +60,9 @@ struct esx_node_facts {
     bool reserved; /* it has its place under the limits */
     bool drained;
     bool calling;             /* a call about its machine is in flight */
-    usec_t shutdown_at;       /* when its system was asked to end; 0 = not yet */
+    usec_t shutdown_at;       /* since when the Node says that it is told to end; 0 = it does not */
+    bool asked;               /* its system was, by this controller */
+    bool switched_on;         /* it was, by this controller, after it had been off */
     enum vim25_fault refusal; /* of that, the last time */
     usec_t retry_at;          /* nothing is asked of the machine before; monotonic */
 };
@@ -69,6 +73,7 @@ enum esx_step {
     ESX_STEP_RESERVE,  /* waits for its place under the limits */
     ESX_STEP_MARK,     /* the Node is to say that it begins, and to be cordoned */
     ESX_STEP_DRAIN,
+    ESX_STEP_NOTE,     /* the Node is to say since when its machine is told to end */
     ESX_STEP_SHUTDOWN, /* ask the system to end */
     ESX_STEP_POWER_OFF,
     ESX_STEP_WAIT, /* for the machine, or for the call in flight */

@@ -324,7 +324,7 @@ static void vcenter_on_reply(void *ctx, const struct outbound_reply *reply)
     struct vcenter *v = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct vim25_answer answer;
+    struct vim25_answer answer = { 0 };
     struct err err = { 0 };
     v->call = NULL;
     int r = vcenter_parse(reply, &tmp, &answer, &err);
@@ -432,7 +432,7 @@ static void vcenter_on_check(void *ctx, const struct outbound_reply *reply)
     struct vcenter *v = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct vim25_answer answer;
+    struct vim25_answer answer = { 0 };
     struct vim25_objects objects = { 0 };
     struct str token;
     struct err ignored = { 0 };
@@ -528,7 +528,7 @@ static void vcenter_power_on_reply(void *ctx, const struct outbound_reply *reply
     struct vcenter *v = c->v;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct vim25_answer answer;
+    struct vim25_answer answer = { 0 };
     struct vcenter_result result = { .fault = VIM25_OK };
     c->call = NULL;
     int r = vcenter_parse(reply, &tmp, &answer, &result.err);

@@ -125,6 +125,8 @@
 #define KEY_ESX_VERSION STR("cloud.sap/esx-version")     /* label: of the host's product */
 #define KEY_ESX_INITIATED_TEXT "cloud.sap/esx-reboot-initiated"
 #define KEY_ESX_INITIATED STR(KEY_ESX_INITIATED_TEXT) /* annotation; "true": we shut it down */
+#define KEY_ESX_SHUTDOWN_TEXT KEYS_OWN "esx-shutdown"
+#define KEY_ESX_SHUTDOWN STR(KEY_ESX_SHUTDOWN_TEXT) /* annotation: since when it is told to end */
 #define KEY_ESX_CORDON_TEXT KEYS_OWN "esx-cordon"
 #define KEY_ESX_CORDON STR(KEY_ESX_CORDON_TEXT) /* annotation; "others": was cordoned before */
 

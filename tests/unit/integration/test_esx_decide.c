@@ -55,7 +55,8 @@ TEST(esx_mode_is_alarm_first_then_maintenance_then_its_task)
 
 /* A node on its way: letters of `has` are what is there already. */
 struct way {
-    const char *has; /* Approved Initiated Cordoned Reserved Drained cAlling Others-approved */
+    /* Approved Initiated Cordoned Reserved Drained caLling Others-approved Noted Switched-on */
+    const char *has;
     enum esx_mode label, mode;
     uint32_t vm_n;
     enum vim25_power power;
@@ -83,6 +84,10 @@ static struct esx_plan decide_way(const struct way *w, const struct esx_settings
     facts->reserved = has(w, 'R');
     facts->drained = has(w, 'D');
     facts->calling = has(w, 'L');
+    facts->switched_on = has(w, 'S');
+    if (has(w, 'N')) {
+        facts->shutdown_at = now - SECONDS(1);
+    }
     facts->vm_n = w->vm_n;
     facts->vm = w->vm_n > 0 ? &vm : NULL;
     esx_decide_node(settings, facts, now, &plan);
@@ -108,7 +113,8 @@ TEST(esx_takes_one_step_after_the_other)
         { "ARI", ESX_TRUE, ESX_TRUE, 1, VIM25_POWERED_ON, ESX_STEP_MARK, true, false },
         { "ARIC", ESX_TRUE, ESX_TRUE, 1, VIM25_POWERED_ON, ESX_STEP_DRAIN, true, true },
         { "ARIC", ESX_ALARM, ESX_ALARM, 1, VIM25_POWERED_ON, ESX_STEP_DRAIN, true, true },
-        { "ARICD", ESX_TRUE, ESX_TRUE, 1, VIM25_POWERED_ON, ESX_STEP_SHUTDOWN, true, true },
+        { "ARICD", ESX_TRUE, ESX_TRUE, 1, VIM25_POWERED_ON, ESX_STEP_NOTE, true, true },
+        { "ARICDN", ESX_TRUE, ESX_TRUE, 1, VIM25_POWERED_ON, ESX_STEP_SHUTDOWN, true, true },
         { "ARICDL", ESX_TRUE, ESX_TRUE, 1, VIM25_POWERED_ON, ESX_STEP_WAIT, true, true },
         { "ARICD", ESX_TRUE, ESX_TRUE, 1, VIM25_POWERED_OFF, ESX_STEP_OFF, true, true },
         { "ARICD", ESX_TRUE, ESX_TRUE, 0, VIM25_POWERED_OFF, ESX_STEP_PROBLEM, true, true },
@@ -122,6 +128,9 @@ TEST(esx_takes_one_step_after_the_other)
         { "AIC", ESX_FALSE, ESX_FALSE, 1, VIM25_SUSPENDED, ESX_STEP_POWER_ON, true, false },
         { "ICL", ESX_FALSE, ESX_FALSE, 1, VIM25_POWERED_OFF, ESX_STEP_WAIT, true, false },
         { "IC", ESX_FALSE, ESX_FALSE, 1, VIM25_POWERED_ON, ESX_STEP_RELEASE, true, false },
+        { "ICN", ESX_FALSE, ESX_FALSE, 1, VIM25_POWERED_ON, ESX_STEP_WAIT, true, true },
+        { "ICN", ESX_FALSE, ESX_FALSE, 1, VIM25_POWERED_OFF, ESX_STEP_POWER_ON, true, false },
+        { "ICNS", ESX_FALSE, ESX_FALSE, 1, VIM25_POWERED_ON, ESX_STEP_RELEASE, true, false },
         { "IC", ESX_FALSE, ESX_FALSE, 2, VIM25_POWERED_OFF, ESX_STEP_PROBLEM, true, false },
         { "C", ESX_FALSE, ESX_FALSE, 1, VIM25_POWERED_OFF, ESX_STEP_NONE, false, false },
     };
@@ -154,19 +163,25 @@ TEST(esx_waits_for_a_whole_host_where_it_is_told_to)
 TEST(esx_switches_off_what_does_not_end_in_time_or_cannot)
 {
     const struct way down = { "ARICD", ESX_TRUE, ESX_TRUE, 1, VIM25_POWERED_ON, 0, false, false };
-    struct esx_node_facts facts = { .shutdown_at = SECONDS(100) };
+    struct esx_node_facts facts = { .shutdown_at = SECONDS(100), .asked = true };
     struct esx_plan plan = decide_way(&down, &per_node, &facts, SECONDS(100) + MINUTES(1) - 1);
     CHECK_EQ(plan.step, ESX_STEP_WAIT);
     CHECK_EQ(plan.next, SECONDS(100) + MINUTES(1));
     plan = decide_way(&down, &per_node, &facts, plan.next);
     CHECK_EQ(plan.step, ESX_STEP_POWER_OFF);
-    facts = (struct esx_node_facts){ .refusal = VIM25_TOOLS_UNAVAILABLE };
+    facts = (struct esx_node_facts){ .shutdown_at = 1, .refusal = VIM25_TOOLS_UNAVAILABLE };
     CHECK_EQ(decide_way(&down, &per_node, &facts, SECONDS(1)).step, ESX_STEP_POWER_OFF);
-    facts = (struct esx_node_facts){ .refusal = VIM25_NO_PERMISSION, .retry_at = SECONDS(5) };
+    facts = (struct esx_node_facts){ .shutdown_at = 1,
+                                     .refusal = VIM25_NO_PERMISSION,
+                                     .retry_at = SECONDS(5) };
     plan = decide_way(&down, &per_node, &facts, SECONDS(1));
     CHECK_EQ(plan.step, ESX_STEP_WAIT);
     CHECK_EQ(plan.next, SECONDS(5));
     CHECK_EQ(decide_way(&down, &per_node, &facts, SECONDS(5)).step, ESX_STEP_SHUTDOWN);
+    const struct way back = { "ICD", ESX_FALSE, ESX_FALSE, 1, VIM25_POWERED_ON, 0, false, false };
+    facts = (struct esx_node_facts){ .shutdown_at = SECONDS(100) };
+    CHECK_EQ(decide_way(&back, &per_node, &facts, SECONDS(101)).step, ESX_STEP_WAIT);
+    CHECK_EQ(decide_way(&back, &per_node, &facts, SECONDS(200)).step, ESX_STEP_POWER_OFF);
     facts = (struct esx_node_facts){ .elsewhere = true };
     CHECK_EQ(decide_way(&down, &per_node, &facts, SECONDS(1)).step, ESX_STEP_PROBLEM);
 }
@@ -196,11 +211,15 @@ PROPERTY(esx_shuts_down_only_what_may_go)
     struct esx_plan plan = decide_way(&w, &settings, &facts, SECONDS(rng_below(rng, 200)));
     bool down = plan.step == ESX_STEP_SHUTDOWN || plan.step == ESX_STEP_POWER_OFF;
     bool in = w.mode == ESX_TRUE || w.mode == ESX_ALARM;
-    CHECK(!down || (in && w.label == w.mode && has(&w, 'A') && has(&w, 'I') && has(&w, 'C') &&
-                    has(&w, 'R') && has(&w, 'D') && !has(&w, 'L') && w.vm_n == 1));
-    CHECK(!down || !settings.whole_host || has(&w, 'O'));
+    bool ending = w.mode == ESX_FALSE && plan.step == ESX_STEP_POWER_OFF; /* it was told before */
+    CHECK(!down || (w.label == w.mode && has(&w, 'I') && (has(&w, 'D') || !has(&w, 'C')) &&
+                    !has(&w, 'L') && w.vm_n == 1));
+    CHECK(!down || ending || (in && has(&w, 'A') && has(&w, 'C') && has(&w, 'R')));
+    CHECK(!down || ending || !settings.whole_host || has(&w, 'O'));
     CHECK(plan.step != ESX_STEP_POWER_ON || (w.mode == ESX_FALSE && has(&w, 'I')));
+    CHECK(!down || facts.shutdown_at > 0); /* the Node says so first */
     CHECK(plan.step != ESX_STEP_RELEASE || w.power == VIM25_POWERED_ON);
     CHECK(!has(&w, 'I') || plan.reserve); /* it counts until it is undone */
-    CHECK(!plan.drain || (has(&w, 'I') && has(&w, 'C') && has(&w, 'R') && has(&w, 'A')));
+    CHECK(!plan.drain || (has(&w, 'I') && has(&w, 'C')));
+    CHECK(!plan.drain || w.mode == ESX_FALSE || (has(&w, 'R') && has(&w, 'A')));
 }

@@ -47,7 +47,8 @@ struct story {
     struct process processes[CONTROLLERS];
     bool maintenance[HOSTS];
     bool on[NODES];
-    bool deaf[NODES]; /* its system does not end when it is asked to */
+    bool deaf[NODES];   /* its system does not end when it is asked to */
+    usec_t ends[NODES]; /* when it will be off, having been asked; 0 = it was not */
     bool session;
     uint32_t downs; /* machines that went */
     uint32_t ups;
@@ -125,12 +126,25 @@ static void check_down(struct story *s, uint32_t vm)
         violate(s, "its machine goes before the node says so", vm);
     } else if (count.n > 0) {
         violate(s, "its machine goes with pods on it", vm);
-    } else if (!label_is(node, KEY_ESX_MODE, "true")) {
+    } else if (!label_is(node, KEY_ESX_MODE, "true") &&
+               jval_get(jval_at(node, "metadata.annotations"), KEY_ESX_SHUTDOWN) == NULL) {
         violate(s, "its machine goes though its host is not in maintenance", vm);
     }
 }
 
 /* ── the vCenter ───────────────────────────────────────────────────────────────────────────── */
+
+/* Systems take their time to end. */
+static void story_settle(struct story *s)
+{
+    for (uint32_t i = 0; i < NODES; i++) {
+        if (s->ends[i] > 0 && virtual_loop_now(s->time) >= s->ends[i]) {
+            s->ends[i] = 0;
+            s->on[i] = false;
+            s->downs++;
+        }
+    }
+}
 
 static void answer_inventory(struct story *s)
 {
@@ -175,9 +189,13 @@ static void answer_power(struct story *s, struct str method, struct str body,
         s->on[vm] = true;
     } else {
         check_down(s, vm);
-        bool asks = str_eq(method, STR("ShutdownGuest"));
-        s->on[vm] = asks && s->deaf[vm];
-        s->downs += s->on[vm] ? 0 : 1;
+        if (!str_eq(method, STR("ShutdownGuest"))) {
+            s->ends[vm] = 0;
+            s->on[vm] = false;
+            s->downs++;
+        } else if (!s->deaf[vm] && s->ends[vm] == 0) {
+            s->ends[vm] = virtual_loop_now(s->time) + MSECONDS(1 + rng_below(&s->rng, 18000));
+        }
     }
     buf_add(&s->text, STR("<R><returnval type=\"Task\">task-1</returnval></R>"));
 }
@@ -186,6 +204,7 @@ static void answer(void *ctx, const struct inbox_message *message, struct inbox_
 {
     struct story *s = ctx;
     struct str body = message->request.body;
+    story_settle(s);
     struct str rest = str_sub(body, str_find(body, STR("<Body><")) + 7, SIZE_MAX);
     struct str method = str_sub(rest, 0, str_find_char(rest, ' '));
     buf_reset(&s->text);
@@ -369,6 +388,7 @@ static void story_end(struct story *s)
 
 static void story_check_back(struct story *s)
 {
+    story_settle(s);
     for (uint32_t i = 0; i < NODES; i++) {
         const struct jval *node = story_node(s, i);
         if (!s->on[i]) {
@@ -377,6 +397,18 @@ static void story_check_back(struct story *s)
             violate(s, "does not come back with its host", i);
         } else if (!label_is(node, KEY_ESX_MODE, "false")) {
             violate(s, "its label is not that of its host", i);
+        }
+    }
+}
+
+/* A host that is back while a system still ends. */
+static void story_change_mind(struct story *s)
+{
+    s->maintenance[1] = true;
+    for (uint32_t i = 0; i < 600; i++) {
+        story_run(s, MSECONDS(500));
+        if (s->ends[1] > 0 || s->ends[3] > 0 || s->ends[5] > 0) {
+            return;
         }
     }
 }
@@ -399,11 +431,13 @@ TEST(esx_machines_go_only_when_they_may_and_come_back_whatever_happens)
             story_approve(&s, i, true);
         }
         story_run(&s, MINUTES(15));
+        story_settle(&s);
         for (uint32_t i = 0; i < NODES; i += HOSTS) {
             if (s.on[i]) {
                 violate(&s, "its machine does not go", i);
             }
         }
+        story_change_mind(&s);
         memset(s.maintenance, 0, sizeof(s.maintenance));
         story_run(&s, MINUTES(15));
         story_check_back(&s);
