@@ -10,6 +10,7 @@
 #include "host/file.h"
 #include "host/launcher.h"
 #include "host/loop.h"
+#include "host/no_exec.h"
 
 #define OUTPUT_MAX ((size_t)16 * 1024 * 1024) /* of 10,000 resources with all their differences */
 
@@ -175,7 +176,8 @@ static int once(const struct agent_flags *flags)
     if (launcher_new(flags->root, &launcher, &err) < 0) {
         return fail(flags->once, &err);
     }
-    if (read_graph(flags->once, &memory, &list, &graph, &err) < 0 ||
+    /* Before the first byte of others is read. */
+    if (no_exec_enter(&err) < 0 || read_graph(flags->once, &memory, &list, &graph, &err) < 0 ||
         root_open(&root, flags->root, &err) < 0) {
         launcher_free(launcher);
         return fail(flags->once, &err);

@@ -63,6 +63,7 @@ NORETURN static void become(const struct server *s, const struct launcher_reques
                             const int *fds)
 {
     sigset_t none;
+    ASSERT(words[0] != NULL && words[1] != NULL); /* a request has both, or it was refused */
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
@@ -86,7 +87,7 @@ NORETURN static void become(const struct server *s, const struct launcher_reques
 static void start(struct server *s, size_t n, const int *fds)
 {
     struct launcher_request r;
-    char *words[LAUNCHER_WORDS_MAX + 4];
+    char *words[LAUNCHER_WORDS_MAX + 4] = { NULL };
     struct served *free_place = NULL;
     for (uint32_t i = 0; i < CHILDREN_MAX && free_place == NULL; i++) {
         free_place = s->children[i].pid == 0 ? &s->children[i] : NULL;
