@@ -20,6 +20,7 @@ def chosen(values):
     return {"uses": every["controller"]["uses"] | own.get("controller", {}).get("uses", {}),
             "crds": every["crds"] | own.get("crds", {}),
             "metal3": every["bridge"]["metal3"] | own.get("bridge", {}).get("metal3", {}),
+            "auth": own.get("auth", "none"),
             "leaseNamespaces": own.get("controller", {}).get("leaseNamespaces", [])}
 
 
@@ -31,6 +32,7 @@ def unused(values):
     words = [re.sub(r"[A-Z]", lambda letter: "-" + letter.group(0).lower(), name) for name in names]
     words += [] if wanted["crds"]["byController"] else ["install-crds"]
     words += [] if wanted["metal3"]["enabled"] else ["metal3"]
+    words += [] if wanted["auth"] == "cluster" else ["auth"]
     return ",".join(words)
 
 
@@ -111,7 +113,8 @@ def test_a_bridge_for_one_namespace_has_rights_there_alone():
 
 def test_nobody_is_bound_to_the_roles_of_people():
     items = rendered("everything")
-    for kind, name in (("ClusterRole", "drydock-actor"), ("ClusterRole", "drydock-override"), ("Role", "drydock-viewer")):
+    for kind, name in (("ClusterRole", "drydock-actor"), ("ClusterRole", "drydock-override"), ("Role", "drydock-viewer"),
+                       ("ClusterRole", "drydock-viewer")):
         find(items, kind, name)
     assert not [item for item in items if item["kind"].endswith("RoleBinding") and
                 item["roleRef"]["name"] in ("drydock-actor", "drydock-override", "drydock-viewer")]
@@ -140,7 +143,8 @@ def test_the_configuration_arrives_as_it_was_written():
     assert container["image"] == "registry.example/tools/drydock:0.4.0"
     assert spec["serviceAccountName"] == "maintenance-controller"
     assert set(find(rendered("original"), "Secret", "drydock-config")["data"]) == {"maintenance.yaml", "esx.yaml", "kubernikus.yaml"}
-    assert {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]} == {"config": "/config", "cloudconfig": "/provider"}
+    assert {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]} == {
+        "config": "/config", "cloudconfig": "/provider", "tls": "/tls"}
     assert {"--enable-esx-maintenance", "--enable-kubernikus-maintenance"} < set(container["args"])
 
 
@@ -174,6 +178,7 @@ def test_uninstalling_leaves_the_crds_unless_told_otherwise():
     ("bridge.namespace=Not_A_Name", "namespace"),
     ("logLevel=loud", "logLevel"),
     ("extraArgs={serve}", "extraArgs"),
+    ("auth=cluster", "tls.secretName"),
 ])
 def test_a_value_that_is_wrong_is_refused_by_name(setting, said):
     done = run(program("HELM"), "template", "drydock", CHART, "--set", setting, check=False)

@@ -20,8 +20,8 @@ Right = collections.namedtuple("Right", "namespace group resource verb")
 PATH = re.compile(r"^/(?:api/(?P<core>v1)|apis/(?P<group>[^/]+)/[^/]+)(?:/namespaces/(?P<namespace>[^/]+))?"
                   r"(?:/(?P<resource>[a-z]+)(?:/(?P<name>[^/]+)(?:/(?P<sub>[a-z]+))?)?)?$")
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
-# Uses whose own suites show that they need their rights (test_crds.py, those of integrations).
-ELSEWHERE = "install-crds,watch-crds,hypervisors"
+# Uses whose own suites show that they need their rights (test_crds.py, those of integrations and of the port).
+ELSEWHERE = "install-crds,watch-crds,hypervisors,auth"
 GROUP = "repairman.k8s.io"
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 # The world is the sandbox's own: what it answers is the same as a server's, and a case takes a second.

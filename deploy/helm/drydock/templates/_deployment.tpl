@@ -2,6 +2,18 @@
 {{- define "drydock.deployment" -}}
 {{- $root := .root -}}
 {{- $settings := include "drydock.settings" . | fromYaml -}}
+{{- $args := .args -}}
+{{- $volumes := .volumes | default list -}}
+{{- $mounts := .mounts | default list -}}
+{{- if $settings.tls.secretName -}}
+{{- $args = concat $args (list "--tls-cert-file=/tls/tls.crt" "--tls-private-key-file=/tls/tls.key") -}}
+{{- $volumes = append $volumes (dict "name" "tls" "secret" (dict "secretName" $settings.tls.secretName)) -}}
+{{- $mounts = append $mounts (dict "name" "tls" "mountPath" "/tls" "readOnly" true) -}}
+{{- end -}}
+{{- if eq $settings.auth "cluster" -}}
+{{- $_ := required "auth=cluster: want tls.secretName, so that no token is sent in the clear" $settings.tls.secretName -}}
+{{- $args = append $args "--auth=cluster" -}}
+{{- end -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -27,6 +39,9 @@ spec:
       {{- $annotations := .annotations | default dict }}
       {{- if and $root.Values.metrics.annotations (not $root.Values.serviceMonitor.enabled) }}
       {{- $annotations = merge $annotations (dict "prometheus.io/scrape" "true" "prometheus.io/port" "8080" "prometheus.io/targets" "kubernetes") }}
+      {{- if $settings.tls.secretName }}
+      {{- $annotations = merge $annotations (dict "prometheus.io/scheme" "https") }}
+      {{- end }}
       {{- end }}
       {{- with mergeOverwrite $annotations $settings.podAnnotations }}
       annotations:
@@ -101,7 +116,7 @@ spec:
           image: {{ include "drydock.image" (dict "root" $root "settings" $settings) | quote }}
           imagePullPolicy: {{ $settings.image.pullPolicy }}
           args:
-            {{- range .args }}
+            {{- range $args }}
             - {{ . | quote }}
             {{- end }}
             - --log-format={{ $settings.logFormat }}
@@ -144,11 +159,11 @@ spec:
             allowPrivilegeEscalation: false
             readOnlyRootFilesystem: true
             capabilities: {drop: [ALL]}
-          {{- with .mounts }}
+          {{- with $mounts }}
           volumeMounts:
             {{- toYaml . | nindent 12 }}
           {{- end }}
-      {{- with .volumes }}
+      {{- with $volumes }}
       volumes:
         {{- toYaml . | nindent 8 }}
       {{- end }}
@@ -225,7 +240,18 @@ spec:
     matchLabels:
       {{- include "drydock.selector" . | nindent 6 }}
   endpoints:
-    - {port: metrics, path: /metrics, interval: {{ $root.Values.serviceMonitor.interval }}}
+    - port: metrics
+      path: /metrics
+      interval: {{ $root.Values.serviceMonitor.interval }}
+      {{- if $settings.tls.secretName }}
+      scheme: https
+      tlsConfig:
+        ca: {secret: {name: {{ $settings.tls.secretName }}, key: ca.crt}}
+        serverName: {{ include "drydock.partName" . }}.{{ $root.Release.Namespace }}.svc
+      {{- end }}
+      {{- if eq $settings.auth "cluster" }}
+      bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+      {{- end }}
 {{- end }}
 {{- if $root.Values.networkPolicy.enabled }}
 ---

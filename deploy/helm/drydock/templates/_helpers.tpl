@@ -67,7 +67,7 @@ default
 {{- define "drydock.settings" -}}
 {{- $own := index .root.Values .part -}}
 {{- $settings := dict -}}
-{{- range $key := list "replicaCount" "image" "imagePullSecrets" "resources" "limits" "priorityClassName" "nodeSelector" "tolerations" "tolerateUnschedulable" "podAntiAffinity" "affinity" "topologySpreadConstraints" "podDisruptionBudget" "podAnnotations" "podLabels" "extraArgs" "extraEnv" "extraEnvFrom" "terminationGracePeriodSeconds" "logFormat" "logLevel" "allowedHosts" -}}
+{{- range $key := list "replicaCount" "image" "imagePullSecrets" "resources" "limits" "priorityClassName" "nodeSelector" "tolerations" "tolerateUnschedulable" "podAntiAffinity" "affinity" "topologySpreadConstraints" "podDisruptionBudget" "podAnnotations" "podLabels" "extraArgs" "extraEnv" "extraEnvFrom" "terminationGracePeriodSeconds" "logFormat" "logLevel" "allowedHosts" "tls" "auth" -}}
 {{- $common := index $.root.Values $key -}}
 {{- if not (hasKey $own $key) -}}
 {{- $_ := set $settings $key $common -}}
@@ -93,6 +93,7 @@ leases: true
 requests: {{ $uses.requests }}
 workloads: {{ and $uses.requests $uses.workloads }}
 volumes: {{ and $uses.requests $uses.volumes }}
+auth: {{ eq (include "drydock.settings" (dict "root" $ "part" "controller") | fromYaml).auth "cluster" }}
 install-crds: {{ .Values.crds.byController }}
 watch-crds: {{ and $uses.requests $uses.watchCrds }}
 {{- end -}}
