@@ -144,6 +144,16 @@ def test_everything_is_reached_by_keyboard(view):
     assert view.run("return document.getElementById('rows').getAttribute('aria-activedescendant')") == "row-2"
 
 
+def test_a_pause_of_everything_stands_above_all(view, fleet):
+    client, name = fleet[0], "maintenance-controller-leader-election.cloud.sap"
+    client.leases.create_namespaced_lease("default", {"metadata": {"name": name, "annotations": {"drydock.dev/paused": "the storage is down"}}})
+    text = wait_for(lambda: view.text("#banner"), what="the banner is shown")
+    assert text.startswith("Everything is paused: the storage is down. Nothing new is granted")
+    view.inspect()
+    client.leases.delete_namespaced_lease(name, "default")
+    wait_for(lambda: view.text("#banner") is None, what="the banner is gone")
+
+
 @pytest.mark.parametrize("dark", (False, True), ids=("light", "dark"))
 def test_everybody_can_read_it(view, fleet, dark):
     _, controller, config = fleet
