@@ -69,9 +69,11 @@ static int secret_source_fail(struct secret_source *c, const struct err *err)
 {
     secret_source_wipe(c);
     c->err = *err;
+    /* ERR_BUSY says that it is being read: a server that is busy (429) is another failure. */
+    c->err.code = err->code == ERR_BUSY ? ERR_IO : err->code;
     c->retry_at =
         loop_now(c->client->loop) + backoff_next(&c->backoff, loop_random(c->client->loop));
-    return -(int)err->code;
+    return -(int)c->err.code;
 }
 
 static void secret_source_good(struct secret_source *c)

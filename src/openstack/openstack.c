@@ -73,6 +73,8 @@ static int openstack_fail(struct openstack *o, struct err *err, const char *what
     struct arena tmp = { 0 };
     (void)err_wrap(err, "OpenStack (" STR_FMT "): %s",
                    STR_ARG(secret_source_where(&o->source, &tmp)), what);
+    /* ERR_BUSY says that a login is under way: a server that is busy (429) is another failure. */
+    err->code = err->code == ERR_BUSY ? ERR_IO : err->code;
     o->err = *err;
     openstack_close(o);
     return -(int)err->code;

@@ -18,16 +18,41 @@
 
 struct story {
     struct integration_fixture base;
-    int login;         /* what Keystone answers */
-    int list;          /* what Nova answers to lists */
-    int remove;        /* … to deletions */
-    const char *first; /* the page of servers */
-    const char *next;  /* … behind it, if any */
+    bool watched;        /* each deletion is checked against the node */
+    usec_t disturbed_at; /* when somebody last did what forbids one */
+    int login;           /* what Keystone answers */
+    int list;            /* what Nova answers to lists */
+    int remove;          /* … to deletions */
+    const char *first;   /* the page of servers */
+    const char *next;    /* … behind it, if any */
     uint32_t logins;
     uint32_t lists;
     uint32_t removals;
     struct str removed; /* the last one's URL */
 };
+
+static void find_pod(void *ctx, const struct jval *pod)
+{
+    struct str node = jval_str(jval_at(pod, "spec.nodeName"));
+    *(bool *)ctx = *(bool *)ctx || str_eq(node, STR("a-1"));
+}
+
+/* A server goes only if its node asks for it, is cordoned and has no pod left. What somebody did in
+ * the moment before may be on its way. */
+static void check_removal(struct story *s)
+{
+    const struct jval *node =
+        apiserver_find(s->base.server, STR(""), STR("nodes"), STR(""), STR("a-1"));
+    bool pods = false;
+    CHECK(node != NULL);
+    if (virtual_loop_now(s->base.time) < s->disturbed_at + SECONDS(1)) {
+        return;
+    }
+    apiserver_each(s->base.server, STR(""), STR("pods"), STR(""), find_pod, &pods);
+    CHECK(!pods);
+    CHECK(jval_bool(jval_at(node, "spec.unschedulable"), false));
+    CHECK_STR(jval_str(jval_get(jval_at(node, "metadata.labels"), KEY_DELETE_NODE)), "true");
+}
 
 static void respond(void *ctx, const struct inbox_message *m, struct inbox_answer *answer)
 {
@@ -40,6 +65,9 @@ static void respond(void *ctx, const struct inbox_message *m, struct inbox_answe
                                          .header = STR("token") };
     } else if (str_eq(m->request.method, STR("DELETE"))) {
         s->removals++;
+        if (s->watched) {
+            check_removal(s);
+        }
         s->removed = arena_str(&s->base.memory, url);
         CHECK_STR(inbox_header(m, "X-Auth-Token"), "token");
         *answer = (struct inbox_answer){ .status = s->remove };
@@ -273,6 +301,54 @@ TEST(kubernikus_goes_on_after_a_crash)
     run(&s, SECONDS(10));
     CHECK(s.removals >= 1);
     CHECK_STR(s.removed, "https://nova/v2/servers/y");
+    end(&s);
+}
+
+/* Whatever people, servers and crashes do, no server goes before its node; and in the end it does.
+ */
+PROPERTY(kubernikus_deletes_only_what_is_drained_and_asked_for)
+{
+    static const int answers[] = { 200, 200, 401, 404, 429, 500, 503, 0 };
+    struct story s;
+    begin(&s);
+    s.watched = true;
+    bool pod = false;
+    for (uint32_t step = 0; step < 30; step++) {
+        const char *uncordon = "{\"spec\":{\"unschedulable\":null}}";
+        uint32_t what = rng_below(rng, 9);
+        s.disturbed_at = what < 3 ? virtual_loop_now(s.base.time) : s.disturbed_at;
+        if (what == 0) {
+            set_label(&s, "\"false\"");
+        } else if (what == 1 && !pod) {
+            add_pod(&s);
+            pod = true;
+        } else if (what == 2) {
+            (void)integration_fixture_ask(&s.base, "PATCH", "/api/v1/nodes/a-1", uncordon);
+        } else if (what == 3 && pod) {
+            end_pod(&s);
+            pod = false;
+        } else if (what == 4) {
+            integration_fixture_restart(&s.base);
+            CHECK_EQ(integration_fixture_configure(&s.base, GOOD), 0);
+        } else if (what == 5) {
+            s.list = answers[rng_below(rng, ARRAY_LEN(answers))];
+            s.login = s.list == 200 ? 201 : answers[rng_below(rng, ARRAY_LEN(answers))];
+            s.remove = s.list == 200 ? 204 : s.list;
+        } else if (what > 5) {
+            set_label(&s, "\"true\"");
+        }
+        run(&s,
+            rng_below(rng, 2) == 0 ? MSECONDS(rng_below(rng, 100)) : SECONDS(rng_below(rng, 40)));
+    }
+    s.list = 200;
+    s.login = 201;
+    s.remove = 204;
+    set_label(&s, "\"true\"");
+    if (pod) {
+        end_pod(&s);
+    }
+    run(&s, MINUTES(12)); /* twice the longest wait */
+    CHECK(s.removals > 0);
     end(&s);
 }
 
