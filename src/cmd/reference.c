@@ -117,23 +117,7 @@ static void add_plugin(const struct plugin *p, const char *kind, struct buf *out
 static void add_table(const struct plugin_table *table, const char *kind, struct buf *out)
 {
     for (uint32_t i = 0; i < table->n; i++) {
-        if (!table->items[i].unsupported) {
-            add_plugin(&table->items[i], kind, out);
-        }
-    }
-}
-
-static void add_later(struct buf *out)
-{
-    buf_add(out, STR("\n## Not supported yet\n\n"
-                     "These types of the original are known by name and refused:\n\n"));
-    for (int kind = 0; kind < PLUGIN_KINDS; kind++) {
-        for (uint32_t i = 0; i < plugin_tables[kind].n; i++) {
-            const struct plugin *p = &plugin_tables[kind].items[i];
-            if (p->unsupported) {
-                buf_printf(out, "- `%s` (%s): %s\n", p->name, plugin_kind_names[kind], p->help);
-            }
-        }
+        add_plugin(&table->items[i], kind, out);
     }
 }
 
@@ -153,7 +137,6 @@ void reference_print(struct buf *out)
     }
     buf_add(out, STR("\n## Schedules\n\nWhen a notification is sent.\n"));
     add_table(&plugin_schedules, NULL, out);
-    add_later(out);
 }
 
 static int reference_run(const struct command_call *call UNUSED)

@@ -135,11 +135,6 @@ static const struct plugin *find_plugin(struct loader *l, enum plugin_kind kind,
         }
         return NULL;
     }
-    if (p->unsupported) {
-        problems_add(l->problems, pos, "%s plugin '%s' comes later, want another one",
-                     plugin_kind_names[kind], p->name);
-        return NULL;
-    }
     return p;
 }
 

@@ -3,7 +3,6 @@
  * what they are when nothing is given, and a line of help.
  *
  * The table is used to read configurations and to word the messages, so that they cannot disagree.
- * Plugins of systems that are not supported yet have a name, for a message that says so.
  */
 #pragma once
 
@@ -47,7 +46,6 @@ struct plugin {
     uint32_t key_n;
     const char *help;
     const char *example; /* its `config` */
-    bool unsupported;    /* its system is not supported yet */
     /* Its keys are the fields of this Go type: other keys are errors, and so are values of another
      * type, as in the original. `others` are its fields that YAML cannot give, with their types:
      * "numInstances:int|traits:[]string". NULL: it has keys of its own. */
