@@ -74,6 +74,28 @@ def test_a_program_cannot_outlive_its_time(tmp_path):
     assert done.stdout.splitlines()[-1] == "rc 1"
 
 
+def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path):
+    resources = [
+        {"name": "large", "type": "file", "path": "/srv/small/large", "content": "x" * 200_000},
+        {"name": "other", "type": "file", "path": "/srv/etc/other", "content": "x"},
+    ]
+    done = on_machine("mkdir /srv/small; mount -t tmpfs -o mode=755,size=64k none /srv/small; echo old > /srv/small/large\n"
+                      "$AGENT; cat /srv/small/large; ls -A /srv/small; ls /srv/etc", resources, tmp_path)
+    assert done.stdout.splitlines()[-4:] == ["1 of 2 right, 1 changed, 1 failed", "old", "large", "other"], done.stdout
+    assert "No space left on device" in done.stdout
+
+
+def test_a_read_only_file_system_fails_its_resources_alone_and_is_made_up_for(tmp_path):
+    resources = [
+        {"name": "locked", "type": "file", "path": "/srv/locked/file", "content": "new\n"},
+        {"name": "other", "type": "file", "path": "/srv/etc/other", "content": "x"},
+    ]
+    done = on_machine("mkdir /srv/locked; mount -t tmpfs -o mode=755 none /srv/locked; echo old > /srv/locked/file\n"
+                      "mount -o remount,ro /srv/locked; $AGENT >/dev/null; echo rc $?; cat /srv/locked/file; ls /srv/etc\n"
+                      "mount -o remount,rw /srv/locked; $AGENT >/dev/null; echo rc $?; cat /srv/locked/file", resources, tmp_path)
+    assert done.stdout.split() == ["rc", "1", "old", "other", "rc", "0", "new"], done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("text, message", [
     ("resources: [", "did not find expected node content"),
     ("resources: 1", "field 'resources': found a number, want a list of resources"),

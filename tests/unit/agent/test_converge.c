@@ -151,6 +151,27 @@ TEST(converge_tries_again_after_a_wait_that_doubles)
     agent_fixture_done(&f);
 }
 
+TEST(converge_forgets_marks_of_resources_that_nobody_asks_for)
+{
+    struct agent_fixture f;
+    struct err err = { 0 };
+    struct journal j;
+    struct str ids[] = { STR("directory:/etc/listener"), STR("exec:gone") };
+    agent_fixture_init(&f);
+    with_config(&f);
+    agent_write(&f, "/etc/config", "new");
+    CHECK_EQ(journal_open(&j, &f.root, STR("/var/lib/drydock/agent/journal"), 0, &err), 0);
+    CHECK_EQ(journal_mark(&j, ids, 2, &err), 0);
+    journal_done(&j);
+    agent_run(&f, config);
+    CHECK_STR(agent_said(&f, "config"), "Ok");
+    CHECK_STR(agent_said(&f, "listener"), "Ok, refreshed"); /* the mark of a life before */
+    CHECK_EQ(journal_open(&j, &f.root, STR("/var/lib/drydock/agent/journal"), 0, &err), 0);
+    CHECK_EQ(map_count(&j.marks), 0);
+    journal_done(&j);
+    agent_fixture_done(&f);
+}
+
 /* ── what is taken off the list ────────────────────────────────────────────────────────────── */
 
 #define KEEP_ONE "- {name: other, type: file, path: /etc/other, content: x}\n"
