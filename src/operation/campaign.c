@@ -304,8 +304,13 @@ static void campaign_check_supported(struct campaign *c)
         what = "spec.disruption.nodeLabels";
     } else if (m->rollout.exclusive_group.n > 0) {
         what = "spec.rollout.exclusiveGroup";
-    } else if (m->rollout.before.n > 0 || m->rollout.after.n > 0) {
-        what = "spec.rollout.gates";
+    } else if (m->rollout.after.n > 0) {
+        what = "spec.rollout.gates.afterNode";
+    }
+    for (uint32_t i = 0; i < m->rollout.before.n; i++) {
+        if (m->rollout.before.items[i].kind != GATE_NODES) {
+            what = "spec.rollout.gates.beforeNode: a gate other than nodes";
+        }
     }
     for (uint32_t i = 0; i < m->rollout.wave_n; i++) {
         what = m->rollout.waves[i].gates.n > 0 ? "spec.rollout.waves[].gates" : what;

@@ -627,6 +627,7 @@ void campaign_decide(struct campaign *c)
             .message = str_from(rollout_waits[c->plan.wait].message),
         };
     }
+    campaign_look_at_gates(c);
 }
 
 /* ── runs ──────────────────────────────────────────────────────────────────────────────────── */

@@ -5,6 +5,7 @@
  *   campaign.c            one NodeMaintenance: whether it is accepted, its operations and revisions
  *   campaign_window.c     when it may start something
  *   campaign_rollout.c    its machines, what is due on them, and which come next
+ *   campaign_gates.c      conditions of the cluster that a visit waits for
  *   campaign_depends.c    other NodeMaintenances that come first
  *   campaign_status.c     its status: the ledger of its visits, and what people read
  *   work.c                one machine: its NodeState and its visit
@@ -279,6 +280,12 @@ bool campaign_keeps_cordon(const struct campaign *c, const struct turn_machine *
 /* All that it should do has been done on that machine; `operation` empty: all of them. */
 bool campaign_done_on(const struct campaign *c, const struct campaign_member *member,
                       struct str operation);
+
+/* ── campaign_gates.c ──────────────────────────────────────────────────────────────────────── */
+/* Why a visit of the machine may not begin; empty: it may. */
+struct str campaign_gates_refuse(const struct campaign *c, const struct turn_machine *machine);
+/* Takes machines that may not begin out of the plan. */
+void campaign_look_at_gates(struct campaign *c);
 
 /* ── campaign_depends.c ────────────────────────────────────────────────────────────────────── */
 /* Names NodeMaintenances that wait for one another: a problem. */

@@ -78,8 +78,8 @@ static void facts_add_request(const struct work *w, const struct visit_record *v
 
 /* ── what may begin ────────────────────────────────────────────────────────────────────────── */
 
-static void facts_add_start(const struct work *w, const struct visit_record *v,
-                            struct visit_facts *f)
+static void facts_add_start(const struct work *w, const struct turn_machine *machine,
+                            const struct visit_record *v, struct visit_facts *f)
 {
     f->may_start = true;
     for (uint32_t i = 0; i < v->run_n; i++) {
@@ -92,6 +92,10 @@ static void facts_add_start(const struct work *w, const struct visit_record *v,
             f->why_not = c == NULL ? STR("the NodeMaintenance is gone")
                          : !same   ? STR("the operation has changed")
                                    : c->wait.message;
+        } else if (f->request_state == MR_STATE_APPROVED && machine->node != NULL &&
+                   f->why_not.n == 0) {
+            f->why_not = campaign_gates_refuse(c, machine); /* once more, right before the cordon */
+            f->may_start = f->may_start && f->why_not.n == 0;
         }
     }
 }
@@ -229,7 +233,7 @@ void work_facts(struct work *w, const struct turn_machine *machine, const struct
                  informer_healthy(&o->maintenances) && o->core->arbiter != NULL,
     };
     facts_add_request(w, v, ret);
-    facts_add_start(w, v, ret);
+    facts_add_start(w, machine, v, ret);
     facts_add_node(w, machine, v, ret);
     facts_add_run(w, v, ret);
     ret->drain_done = w->drain != NULL && w->drained && drain_is_done(w->drain);

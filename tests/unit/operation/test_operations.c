@@ -253,6 +253,25 @@ TEST(operations_go_through_waves_with_soak_and_approval)
     operations_end(&x);
 }
 
+TEST(operations_wait_while_too_many_nodes_are_down)
+{
+    struct operations_fixture x;
+    struct err err = { 0 };
+    operations_begin(&x, 4);
+    CHECK_EQ(world_fail_node(x.world, STR("node-003"), &err), 0);
+    operations_run(&x, MINUTES(2));
+    operations_maintain(&x, "gated",
+                        "  rollout: {gates: {beforeNode: [{nodes: {maxNotReady: 0}}]}}\n" ONE_SHOT);
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "gated", "status.reason"), "WaitingGate");
+    CHECK_EQ(x.jobs_made, 0);
+    CHECK_EQ(x.requests_made, 0);
+    CHECK_EQ(world_recover_node(x.world, STR("node-003"), &err), 0);
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "gated", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
 TEST(operations_serve_ticks_once_and_catch_up_once)
 {
     struct operations_fixture x;
@@ -347,6 +366,9 @@ TEST(operations_name_the_field_of_what_they_refuse)
         { "  operations:\n  - {name: a, type: realtime, resources: [{name: f, type: file, path: "
           "/x}]}\n",
           "Unsupported", "agent" },
+        { "  rollout: {gates: {beforeNode: [{blockingPods: {selector: {matchLabels: {a: "
+          "b}}}}]}}\n" ONE_SHOT,
+          "Unsupported", "spec.rollout.gates.beforeNode" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct operations_fixture x;
