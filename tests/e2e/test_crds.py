@@ -20,6 +20,8 @@ ALLOWED = {("Pending", "Approved"), ("Pending", "Completed"),
            ("Approved", "Pending"), ("Approved", "InProgress"), ("Approved", "Completed"),
            ("InProgress", "Pending"), ("InProgress", "Completed"),
            *((s, s) for s in STATES)}
+OPERATION_NAMES = [f"{plural}.drydock.dev" for plural in
+                   ("maintenancewindows", "nodemaintenances", "nodeoperationtemplates", "nodeseries", "nodestates")]
 
 
 @pytest.fixture(scope="module", name="installed")
@@ -42,12 +44,13 @@ def printed(*flags):
 def test_both_forms_hold_the_same():
     documents = list(yaml.safe_load_all(printed()))
     assert json.loads(printed("-o", "json"))["items"] == documents
-    assert [d["metadata"]["name"] for d in documents] == NAMES
+    assert [d["metadata"]["name"] for d in documents] == NAMES + OPERATION_NAMES
+    assert [d["metadata"]["name"] for d in yaml.safe_load_all(printed("--operations"))] == OPERATION_NAMES
 
 
 def test_kubectl_finds_nothing_to_change_the_second_time(kubectl, installed):
     lines = kubectl("apply", "-f", "-", stdin=printed(), timeout=120).splitlines()
-    assert [line.rsplit(" ", 1)[1] for line in lines] == ["unchanged"] * len(NAMES)
+    assert [line.rsplit(" ", 1)[1] for line in lines] == ["unchanged"] * len(NAMES + OPERATION_NAMES)
 
 
 def test_kubectl_knows_short_names_and_the_category(kubectl, objects, unique):
