@@ -130,8 +130,7 @@ static uint32_t vertex_before(const struct builder *b, const bool *placed, uint3
             return b->notified[i].items[j];
         }
     }
-    ASSERT(!"a vertex that is not placed waits for another");
-    return i;
+    assert_fail("a vertex that is not placed waits for another", __FILE__, __LINE__);
 }
 
 static int tell_cycle(const struct builder *b, const bool *placed, uint32_t i, struct err *err)

@@ -2,19 +2,18 @@
 
 #include "base/utf8.h"
 
-#include <libxml/SAX2.h>
-#include <libxml/parser.h>
-#include <libxml/parserInternals.h>
+#include <expat.h>
 
 #define XML_INSTANCE STR("http://www.w3.org/2001/XMLSchema-instance")
 #define XML_PIECE_MAX ((size_t)64 * 1024) /* bytes that the parser is given at a time */
-#define XML_REASON_MAX 120u               /* of the parser's own words */
+/* Between a namespace and a name; expat refuses namespaces that have it. */
+#define XML_SEPARATOR '\n'
 
 /* A document being read. */
 struct xml_reading {
     struct arena *out;
     struct err *err;
-    xmlParserCtxtPtr parser;
+    XML_Parser parser;
     struct xml_open {
         struct xml_node *node;
         struct xml_node *last; /* child */
@@ -29,77 +28,71 @@ struct xml_reading {
 static void xml_fail(struct xml_reading *r, enum err_code code, const char *what)
 {
     if (!r->failed) {
-        int line = xmlSAX2GetLineNumber(r->parser);
+        unsigned long line = XML_GetCurrentLineNumber(r->parser);
         r->failed = true;
-        (void)err_set(r->err, code, "XML, line %d: %s", line, what);
-        r->err->pos.line = line > 0 ? (uint32_t)line : 0;
+        (void)err_set(r->err, code, "XML, line %lu: %s", line, what);
+        r->err->pos.line = (uint32_t)line;
+        (void)XML_StopParser(r->parser, XML_FALSE); /* it may have stopped by itself */
     }
-    xmlStopParser(r->parser);
 }
 
-static struct str xml_copy(struct xml_reading *r, const xmlChar *text)
+/* "namespace\nname", or a name alone. */
+static void xml_split_name(struct xml_reading *r, const char *full, struct str *ret_namespace,
+                           struct str *ret_name)
 {
-    return text == NULL ? STR("") : arena_str(r->out, str_from((const char *)text));
+    struct str text = str_from(full);
+    size_t at = str_find_char(text, XML_SEPARATOR);
+    *ret_namespace = STR("");
+    *ret_name = arena_str(r->out, text);
+    if (at != SIZE_MAX) {
+        *ret_namespace = arena_str(r->out, str_sub(text, 0, at));
+        *ret_name = arena_str(r->out, str_sub(text, at + 1, text.n - at - 1));
+    }
 }
 
-/* While entities are not expanded, libxml2 writes every '&' of a value as a reference. */
-static struct str xml_copy_value(struct xml_reading *r, struct str value)
+/* Names and values in turn, and NULL behind the last. */
+static uint32_t xml_count_attributes(const char **pairs)
 {
-    char *p = arena_alloc(r->out, value.n + 1);
-    size_t n = 0;
-    struct str left;
-    while (str_cut(value, STR("&#38;"), &left, &value)) {
-        memcpy(p + n, left.p, left.n);
-        n += left.n;
-        p[n++] = '&';
+    uint32_t n = 0;
+    while (pairs[2 * (size_t)n] != NULL) {
+        n++;
     }
-    if (left.n > 0) {
-        memcpy(p + n, left.p, left.n);
-    }
-    return (struct str){ .p = p, .n = n + left.n };
+    return n;
 }
 
-/* libxml2 gives five pointers an attribute: name, prefix, namespace, beginning and end of its
- * value. */
-static const struct xml_attribute *xml_copy_attributes(struct xml_reading *r, int n,
-                                                       const xmlChar **five)
+static const struct xml_attribute *xml_copy_attributes(struct xml_reading *r, uint32_t n,
+                                                       const char **pairs)
 {
     const struct xml_attribute *first = NULL;
-    for (int i = n - 1; i >= 0; i--) {
+    for (uint32_t i = n; i > 0; i--) {
         struct xml_attribute *a = ARENA_NEW(r->out, struct xml_attribute);
-        const xmlChar **one = five + 5 * (size_t)i;
-        a->name = xml_copy(r, one[0]);
-        a->namespace = xml_copy(r, one[2]);
-        a->value = xml_copy_value(
-            r, (struct str){ .p = (const char *)one[3], .n = (size_t)(one[4] - one[3]) });
+        const char **one = pairs + 2 * (size_t)(i - 1);
+        xml_split_name(r, one[0], &a->namespace, &a->name);
+        a->value = arena_str(r->out, str_from(one[1]));
         a->next = first;
         first = a;
     }
     return first;
 }
 
-static void xml_on_start(void *ctx, const xmlChar *name, const xmlChar *prefix UNUSED,
-                         const xmlChar *uri, int namespace_n UNUSED,
-                         const xmlChar **namespaces UNUSED, int attribute_n, int default_n UNUSED,
-                         const xmlChar **attributes)
+static void xml_on_start(void *ctx, const char *name, const char **attributes)
 {
     struct xml_reading *r = ctx;
     if (r->failed) {
         return;
     }
-    uint32_t more = 1 + (uint32_t)(attribute_n > 0 ? attribute_n : 0);
+    uint32_t attribute_n = xml_count_attributes(attributes);
     if (r->depth == XML_DEPTH_MAX) {
         xml_fail(r, ERR_LIMIT, "elements are nested too deep");
         return;
     }
-    if (more > XML_NODES_MAX - r->node_n) {
+    if (attribute_n >= XML_NODES_MAX - r->node_n) {
         xml_fail(r, ERR_LIMIT, "there are too many elements and attributes");
         return;
     }
-    r->node_n += more;
+    r->node_n += 1 + attribute_n;
     struct xml_node *node = ARENA_NEW(r->out, struct xml_node);
-    node->name = xml_copy(r, name);
-    node->namespace = xml_copy(r, uri);
+    xml_split_name(r, name, &node->namespace, &node->name);
     node->attributes = xml_copy_attributes(r, attribute_n, attributes);
     if (r->depth == 0) {
         r->root = node;
@@ -116,8 +109,7 @@ static void xml_on_start(void *ctx, const xmlChar *name, const xmlChar *prefix U
     buf_reset(&r->text);
 }
 
-static void xml_on_end(void *ctx, const xmlChar *name UNUSED, const xmlChar *prefix UNUSED,
-                       const xmlChar *uri UNUSED)
+static void xml_on_end(void *ctx, const char *name UNUSED)
 {
     struct xml_reading *r = ctx;
     if (r->failed) {
@@ -131,49 +123,33 @@ static void xml_on_end(void *ctx, const xmlChar *name UNUSED, const xmlChar *pre
     buf_reset(&r->text);
 }
 
-static void xml_on_text(void *ctx, const xmlChar *text, int n)
+static void xml_on_text(void *ctx, const char *text, int n)
 {
     struct xml_reading *r = ctx;
     if (!r->failed && r->depth > 0 && n > 0) {
-        buf_add(&r->text, (struct str){ .p = (const char *)text, .n = (size_t)n });
+        buf_add(&r->text, (struct str){ .p = text, .n = (size_t)n });
     }
 }
 
-static void xml_on_document_type(void *ctx, const xmlChar *name UNUSED,
-                                 const xmlChar *external UNUSED, const xmlChar *place UNUSED)
+static void xml_on_document_type(void *ctx, const char *name UNUSED, const char *place UNUSED,
+                                 const char *external UNUSED, int internal UNUSED)
 {
     xml_fail(ctx, ERR_INVALID, "a document type is not accepted");
 }
 
-/* The parser's words without what would break a line. */
-static void xml_fail_with_reason(struct xml_reading *r)
-{
-    const xmlError *last = xmlCtxtGetLastError(r->parser);
-    struct str words = str_trim(str_from(last == NULL ? NULL : last->message));
-    char text[XML_REASON_MAX + 1];
-    size_t n = MIN(words.n, (size_t)XML_REASON_MAX);
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)words.p[i];
-        text[i] = c < 0x20 || c >= 0x7f ? '?' : (char)c;
-    }
-    text[n] = '\0';
-    xml_fail(r, ERR_INVALID, n > 0 ? text : "the document is broken");
-}
-
 static void xml_feed(struct xml_reading *r, struct str text)
 {
-    int code = XML_ERR_OK;
-    for (size_t at = 0; at < text.n && code == XML_ERR_OK && !r->failed;) {
+    size_t at = 0;
+    bool good = true;
+    do {
         size_t n = MIN(text.n - at, XML_PIECE_MAX);
-        code = xmlParseChunk(r->parser, text.p + at, (int)n, /* terminate= */ 0);
+        bool last = at + n == text.n;
+        good = XML_Parse(r->parser, text.n > 0 ? text.p + at : "", (int)n, last) == XML_STATUS_OK;
         at += n;
-    }
-    if (code == XML_ERR_OK && !r->failed) {
-        code = xmlParseChunk(r->parser, NULL, 0, /* terminate= */ 1);
-    }
-    if (!r->failed && (code != XML_ERR_OK || r->parser->wellFormed == 0 ||
-                       r->parser->nsWellFormed == 0 || r->root == NULL)) {
-        xml_fail_with_reason(r);
+    } while (good && !r->failed && at < text.n);
+    if (!good && !r->failed) {
+        const char *reason = XML_ErrorString(XML_GetErrorCode(r->parser));
+        xml_fail(r, ERR_INVALID, reason != NULL ? reason : "the document is broken");
     }
 }
 
@@ -183,29 +159,17 @@ int xml_parse(struct str text, struct arena *out, const struct xml_node **ret, s
         return err_set(err, ERR_LIMIT, "XML: the document has more than %zu bytes", XML_BYTES_MAX);
     }
     struct xml_reading r = { .out = out, .err = err };
-    xmlSAXHandler handler = {
-        .initialized = XML_SAX2_MAGIC,
-        .internalSubset = xml_on_document_type,
-        .startElementNs = xml_on_start,
-        .endElementNs = xml_on_end,
-        .characters = xml_on_text,
-        .cdataBlock = xml_on_text,
-        .ignorableWhitespace = xml_on_text,
-    };
-    r.parser = xmlCreatePushParserCtxt(&handler, &r, NULL, 0, NULL);
+    /* What the document says of its encoding is not believed: there is one. */
+    r.parser = XML_ParserCreateNS("UTF-8", XML_SEPARATOR);
     if (r.parser == NULL) {
         out_of_memory(text.n);
     }
-    /* Without XML_PARSE_HUGE the library's own limits hold as well. */
-    (void)xmlCtxtUseOptions(r.parser, XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-    /* What the document says of its encoding is not believed: other tables are never loaded. */
-    (void)xmlSwitchEncoding(r.parser, XML_CHAR_ENCODING_UTF8);
+    XML_SetUserData(r.parser, &r);
+    XML_SetElementHandler(r.parser, xml_on_start, xml_on_end);
+    XML_SetCharacterDataHandler(r.parser, xml_on_text);
+    XML_SetStartDoctypeDeclHandler(r.parser, xml_on_document_type);
     xml_feed(&r, text);
-    if (r.parser->myDoc != NULL) {
-        xmlFreeDoc(r.parser->myDoc);
-        r.parser->myDoc = NULL;
-    }
-    xmlFreeParserCtxt(r.parser);
+    XML_ParserFree(r.parser);
     buf_done(&r.text);
     if (r.failed) {
         return -(int)err->code;
