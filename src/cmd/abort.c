@@ -41,8 +41,7 @@ static int abort_annotate(struct client_session *session, struct str node, struc
     if (r < 0 || reply.status == 200) {
         return r;
     }
-    struct err none = { 0 };
-    client_explain(reply.status, reply.body, &none, err);
+    client_explain(reply.status, reply.body, NULL, err);
     return err_wrap(err, "node '" STR_FMT "'", STR_ARG(node));
 }
 

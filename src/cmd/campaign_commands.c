@@ -58,8 +58,7 @@ static int campaign_send(struct client_session *session, const struct api_reques
     struct blocking_api_reply reply;
     int r = blocking_api_send(&session->blocking_api, request, out, &reply, err);
     if (r == 0 && reply.status >= 300) {
-        struct err none = { 0 };
-        client_explain(reply.status, reply.body, &none, err);
+        client_explain(reply.status, reply.body, NULL, err);
         return err_wrap(err, "%s '" STR_FMT "'", what, STR_ARG(name));
     }
     return r < 0 ? r : json_parse(reply.body, JSON_GO, out, ret, err);

@@ -38,8 +38,7 @@ static int pause_send(struct client_session *session, const struct api_request *
     if (r < 0 || ret->status < 300 || ret->status == 404) {
         return r;
     }
-    struct err none = { 0 };
-    client_explain(ret->status, ret->body, &none, err);
+    client_explain(ret->status, ret->body, NULL, err);
     return err_wrap(err, "the controller's Lease");
 }
 

@@ -552,7 +552,8 @@ static uint32_t http_peer_names(X509 *cert, int sort, struct arena *out, struct 
             ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
         if (length > 0 && length <= HTTP_PEER_BYTES_MAX &&
             memchr(text, '\0', (size_t)length) == NULL) {
-            ret[n++] = arena_str(out, (struct str){ .p = (const char *)text, .n = (size_t)length });
+            ret[n] = arena_str(out, (struct str){ .p = (const char *)text, .n = (size_t)length });
+            n++;
         }
         OPENSSL_free(text);
     }
