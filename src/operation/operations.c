@@ -309,8 +309,9 @@ static void operations_turn(void *ctx)
     o->now -= o->now % SECONDS(1); /* what is written has whole seconds */
     o->sources.now = o->now;
     o->next = USEC_NEVER;
-    if (!operations_know_all(o)) {
-        return;
+    if (!operations_know_all(o) ||
+        (list_empty(&o->campaigns) && store_count(&o->states.store) == 0)) {
+        return; /* nobody uses it: the nodes need not be looked at */
     }
     o->turns++;
     turn_collect_machines(o);

@@ -259,12 +259,23 @@ static bool visit_is_cordoned(const struct visit *v)
            (v->f->unschedulable && str_eq(v->f->visit_mark, v->was->id));
 }
 
+/* Somebody may have cordoned the machine by hand since the visit chose: then it is theirs, and the
+ * record says so before anything else is done. */
+static void visit_make_cordon(struct visit *v)
+{
+    if (visit_choose_cordon(v) == VISIT_CORDON_OTHERS) {
+        v->record->cordon = VISIT_CORDON_OTHERS;
+    } else {
+        v->plan->cordon = VISIT_CORDON_MAKE;
+    }
+}
+
 static void visit_cordoning(struct visit *v)
 {
     if (!visit_has_grant(v)) {
         visit_undo(v);
     } else if (!visit_is_cordoned(v)) {
-        v->plan->cordon = VISIT_CORDON_MAKE;
+        visit_make_cordon(v);
         visit_wait(v, STR("the machine to be cordoned"), USEC_NEVER);
     } else if (v->was->drain.enabled) {
         visit_enter(v, VISIT_DRAINING, v->was->drain.timeout);
@@ -286,7 +297,7 @@ static void visit_draining(struct visit *v)
         return;
     }
     if (!visit_is_cordoned(v)) {
-        v->plan->cordon = VISIT_CORDON_MAKE; /* a machine that somebody uncordons fills again */
+        visit_make_cordon(v); /* a machine that somebody uncordons fills again */
     } else if (v->f->drain_done) {
         visit_enter(v, VISIT_RUNNING, 0);
         return;

@@ -272,6 +272,27 @@ TEST(visit_leaves_the_cordon_of_others)
     CHECK(w.f.unschedulable);
 }
 
+TEST(visit_leaves_a_cordon_that_comes_before_its_own)
+{
+    CLEANUP(world_done)
+    struct world w;
+    world_init(&w);
+    w.record.grant = 1;
+    w.record.phase = VISIT_CORDONING;
+    w.f.request_state = MR_STATE_IN_PROGRESS;
+    w.f.request_phase = MR_PHASE_IN_PROGRESS;
+    w.f.request_grant = 1;
+    w.f.unschedulable = true; /* by hand, and without a mark */
+    world_settle(&w);
+    CHECK_EQ(w.record.cordon, VISIT_CORDON_OTHERS);
+    CHECK_EQ(w.record.phase, VISIT_DRAINING);
+    world_drained(&w);
+    world_finish_job(&w, VISIT_JOB_SUCCEEDED);
+    world_finish_job(&w, VISIT_JOB_SUCCEEDED);
+    CHECK(!w.there);
+    CHECK(w.f.unschedulable);
+}
+
 TEST(visit_takes_the_cordon_of_a_preparation_over)
 {
     CLEANUP(world_done)
