@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/buf.h"
 #include "format/gofloat.h"
 
 const struct gval_op_rule gval_op_rules[GVAL_OP_COUNT] = {
@@ -135,7 +136,8 @@ bool gval_value_to_bool(const struct gval_value *v, bool *ret)
 struct str gval_value_print(const struct gval_value *v, struct arena *out)
 {
     char text[TIMESTAMP_TEXT_MAX];
-    struct str list = STR("[");
+    CLEANUP(buf_done)
+    struct buf list = { 0 };
     switch (v->kind) {
     case GVAL_NIL:
         return STR("<nil>");
@@ -150,11 +152,13 @@ struct str gval_value_print(const struct gval_value *v, struct arena *out)
     case GVAL_LIST:
         break;
     }
+    buf_add_char(&list, '[');
     for (uint32_t i = 0; i < v->n; i++) {
-        list = arena_concat(out, list, i > 0 ? STR(" ") : STR(""));
-        list = arena_concat(out, list, gval_value_print(&v->items[i], out));
+        buf_add(&list, i > 0 ? STR(" ") : STR_NONE);
+        buf_add(&list, gval_value_print(&v->items[i], out));
     }
-    return arena_concat(out, list, STR("]"));
+    buf_add_char(&list, ']');
+    return arena_str(out, buf_str(&list));
 }
 
 bool gval_value_is_zero(const struct gval_value *v)
