@@ -686,10 +686,21 @@ struct client *link_client(struct link *l)
     return link_fresh(l) ? &l->client : NULL;
 }
 
+/* Of the connection in use; NULL when there is none. A link that gets its first token has only the
+ * administrator's. */
+static const struct client *link_client_in_use(const struct link *l)
+{
+    if (l->api != NULL) {
+        return &l->client;
+    }
+    return l->token.api != NULL ? &l->token.client : NULL;
+}
+
 void link_view(const struct link *l, struct link_view *ret)
 {
     struct client_pause pause = { 0 };
-    bool paused = link_connected(l) && client_pause(&l->client, &pause);
+    const struct client *client = link_client_in_use(l);
+    bool paused = link_connected(l) && client != NULL && client_pause(client, &pause);
     *ret = (struct link_view){
         .namespace = l->config.namespace,
         .cluster = l->config.cluster,
@@ -698,7 +709,7 @@ void link_view(const struct link *l, struct link_view *ret)
         .trouble = l->trouble.code != 0 ? str_from(l->trouble.msg) : STR_NONE,
         .since = l->since,
         .retry_at = l->state == LINK_BACKOFF ? l->retry_at : 0,
-        .pause_end = paused ? client_open_at(&l->client) : 0,
+        .pause_end = paused ? client_open_at(client) : 0,
         .pause_status = pause.status,
         .listed = l->listed,
         .nodes = store_count(&l->store),
@@ -751,6 +762,9 @@ void link_check(const struct link *l)
     ASSERT(l->ended_n == 0 || l->timer.armed);
     ASSERT(l->wanted || l->unreachable_since == 0);
     ASSERT(l->state != LINK_WATCHING || l->unreachable_since == 0);
+    struct link_view view;
+    link_view(l, &view); /* pages ask for it at any moment */
+    ASSERT(view.pause_end == 0 || link_connected(l));
     link_token_check(l);
     store_check(&l->store);
 }

@@ -53,6 +53,10 @@ def fetch(port, path, method="GET", timeout=30, headers=None):
         connection.close()
 
 
+# What ends a program that did something wrong, and what nobody sends it here.
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSYS)
+
+
 class Process:
     """A child whose two outputs go to files; used as a context manager. It may open so many descriptors; None: as many as the test."""
 
@@ -105,7 +109,8 @@ class Process:
         if self.alive():
             self.send(signal.SIGCONT)
             self.send(signal.SIGKILL)
-        self.popen.wait()
+        status = self.popen.wait()
+        assert -status not in CRASHES, f"{self.name} has crashed: {signal.Signals(-status).name}\n{self.log()[-4000:]}"
 
 
 SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
@@ -149,9 +154,9 @@ class Service(Process):
         self.end()
 
     def end(self):
-        super().end()
         for port in self.ports:
             port.close()
+        super().end()
 
     def stop(self):
         self.send(signal.SIGTERM)
@@ -160,10 +165,19 @@ class Service(Process):
         assert status == 0, f"exit status {status} after SIGTERM\n{self.log()[-4000:]}"
 
     def get(self, path, **kwargs):
-        return fetch(self.metrics_port, path, **kwargs)
+        return self.ask(self.metrics_port, path, **kwargs)
 
     def health(self, path):
-        return fetch(self.health_port, path)
+        return self.ask(self.health_port, path)
+
+    def ask(self, port, path, **kwargs):
+        """Who waits for an answer of one that has crashed is told so at once."""
+        try:
+            return fetch(port, path, **kwargs)
+        except OSError:
+            if -(self.popen.poll() or 0) in CRASHES:
+                self.alive_or_fail()
+            raise
 
     def wait_ready(self):
         wait_for(lambda: self.alive_or_fail() and self.health("/readyz")[0] == 200,

@@ -136,6 +136,8 @@ TEST(link_makes_an_account_and_works_with_its_token_alone)
     link_open(east->link, /* hurry= */ false);
     CHECK(link_world_until(&w, east, LINK_GRANTING, SECONDS(1)));
     CHECK_STR(link_state_name(LINK_GRANTING), "granting");
+    CHECK_EQ(link_cluster_view(east).state, LINK_GRANTING); /* without a client of its own yet */
+    CHECK_EQ(link_cluster_view(east).pause_end, 0);
     CHECK_EQ(east->entry->open, 1);
     CHECK(link_unreachable_since(east->link) > 0);
     CHECK(link_world_until(&w, east, LINK_LISTING, SECONDS(3)));
