@@ -562,10 +562,17 @@ static void campaign_stop(struct campaign *c, const char *reason, struct str mes
 static void campaign_look_at_stops(struct campaign *c)
 {
     struct str waits = campaign_waits_for(c, NULL, &c->o->tmp);
+    struct campaign_wait lack = operations_lack(c->o);
     bool go_on = c->open;
     c->paused = campaign_is_paused(c);
+    c->lacks = false;
     if (waits.n > 0) {
         campaign_stop(c, "WaitingDependency", waits);
+    }
+    if (lack.reason.n > 0 && c->counts.pending + c->counts.in_visit > 0) {
+        c->lacks = true; /* what has a place tries on */
+        c->may_start = false;
+        c->wait = lack;
     }
     if (c->paused) {
         campaign_stop(c, "FailureLimit",

@@ -133,6 +133,8 @@ static void campaign_summarize(const struct campaign *c, struct summary *s)
         s->phase = "Planned";
     } else if (c->paused || c->m->held) {
         s->phase = "Paused";
+    } else if (c->lacks) {
+        s->phase = "Waiting";
     } else if (s->complete) {
         s->phase = "Complete";
         s->reason = STR("Complete");
@@ -167,14 +169,8 @@ static usec_t condition_since(const struct campaign *c, const struct jval *old, 
     return c->o->now;
 }
 
-struct condition_writer {
-    const struct campaign *c;
-    const struct jval *old;
-    struct json_writer *w;
-};
-
-static void print_condition(const struct condition_writer *x, const char *type, bool truth,
-                            struct str reason, struct str message)
+void campaign_print_condition(const struct condition_writer *x, const char *type, bool truth,
+                              struct str reason, struct str message)
 {
     const char *status = truth ? "True" : "False";
     jw_obj(x->w);
@@ -192,39 +188,40 @@ static void print_conditions(const struct campaign *c, const struct summary *s,
 {
     const struct condition_writer x = { c, old, w };
     bool valid = c->problem.n == 0;
-    bool stalled = !valid || c->paused;
+    bool stalled = !valid || c->paused || c->lacks;
     bool ready = !stalled && c->member_n > 0;
     bool failed = c->counts.failed > 0;
     jw_key(w, STR("conditions"));
     jw_arr(w);
-    print_condition(&x, "Accepted", valid, valid ? STR("Valid") : c->problem_reason, c->problem);
-    print_condition(&x, "WindowOpen", valid && c->open, c->open ? STR("Open") : STR("Closed"),
-                    STR_NONE);
-    print_condition(&x, "Progressing", c->counts.in_visit > 0, s->reason, s->message);
-    print_condition(&x, "Paused", c->paused || c->m->suspend || c->m->held,
-                    c->m->suspend ? STR("UserSuspended")
-                    : c->m->held  ? STR("Hold")
-                    : c->paused   ? STR("FailureLimit")
-                                  : STR("Active"),
-                    STR_NONE);
+    campaign_print_condition(&x, "Accepted", valid, valid ? STR("Valid") : c->problem_reason,
+                             c->problem);
+    campaign_print_condition(&x, "WindowOpen", valid && c->open,
+                             c->open ? STR("Open") : STR("Closed"), STR_NONE);
+    campaign_print_condition(&x, "Progressing", c->counts.in_visit > 0, s->reason, s->message);
+    campaign_print_condition(&x, "Paused", c->paused || c->m->suspend || c->m->held,
+                             c->m->suspend ? STR("UserSuspended")
+                             : c->m->held  ? STR("Hold")
+                             : c->paused   ? STR("FailureLimit")
+                                           : STR("Active"),
+                             STR_NONE);
     if (s->has_one_shot) {
-        print_condition(&x, "Complete", s->complete, s->complete ? STR("Done") : STR("NotDone"),
-                        STR_NONE);
-        print_condition(&x, "Finished", s->complete || stalled,
-                        s->complete ? STR("Succeeded")
-                        : stalled   ? STR("Failed")
-                                    : STR("NotDone"),
-                        STR_NONE);
+        campaign_print_condition(&x, "Complete", s->complete,
+                                 s->complete ? STR("Done") : STR("NotDone"), STR_NONE);
+        campaign_print_condition(&x, "Finished", s->complete || stalled,
+                                 s->complete ? STR("Succeeded")
+                                 : stalled   ? STR("Failed")
+                                             : STR("NotDone"),
+                                 STR_NONE);
     }
-    print_condition(&x, "Degraded", failed, failed ? STR("FailedMachines") : STR("Healthy"),
-                    STR_NONE);
-    print_condition(&x, "Ready", ready,
-                    ready     ? s->reason
-                    : stalled ? s->reason
-                              : STR("NoMachines"),
-                    s->message);
-    print_condition(&x, "Stalled", stalled, stalled ? s->reason : STR("NotStalled"),
-                    stalled ? s->message : STR_NONE);
+    campaign_print_condition(&x, "Degraded", failed,
+                             failed ? STR("FailedMachines") : STR("Healthy"), STR_NONE);
+    campaign_print_condition(&x, "Ready", ready,
+                             ready     ? s->reason
+                             : stalled ? s->reason
+                                       : STR("NoMachines"),
+                             s->message);
+    campaign_print_condition(&x, "Stalled", stalled, stalled ? s->reason : STR("NotStalled"),
+                             stalled ? s->message : STR_NONE);
     jw_arr_end(w);
 }
 
@@ -453,7 +450,7 @@ static void campaign_send(struct campaign *c, const char *behind, struct str typ
                 c->item->version, campaign_on_written, c);
 }
 
-static bool campaign_may_send(struct campaign *c)
+bool campaign_may_send(struct campaign *c)
 {
     usec_t at = writer_ready_at(&c->writer, c->item->version);
     if (c->writer.call != NULL || !operations_may_send(c->o)) {
@@ -464,6 +461,11 @@ static bool campaign_may_send(struct campaign *c)
         return false;
     }
     return true;
+}
+
+void campaign_send_status(struct campaign *c)
+{
+    campaign_send(c, "/status", STR_NONE);
 }
 
 /* The finalizer comes with the first visit and goes when nothing is left to be undone. */
@@ -553,5 +555,5 @@ void campaign_write(struct campaign *c)
     c->written = loop_now(o->loop);
     buf_reset(&c->sent);
     buf_add(&c->sent, buf_str(&text));
-    campaign_send(c, "/status", STR_NONE);
+    campaign_send_status(c);
 }

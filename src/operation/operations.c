@@ -309,8 +309,11 @@ static void operations_turn(void *ctx)
     o->now -= o->now % SECONDS(1); /* what is written has whole seconds */
     o->sources.now = o->now;
     o->next = USEC_NEVER;
-    if (!operations_know_all(o) ||
-        (list_empty(&o->campaigns) && store_count(&o->states.store) == 0)) {
+    if (!operations_know_all(o)) {
+        operations_tell_lack(o);
+        return;
+    }
+    if (list_empty(&o->campaigns) && store_count(&o->states.store) == 0) {
         return; /* nobody uses it: the nodes need not be looked at */
     }
     o->turns++;
@@ -363,6 +366,7 @@ static void operations_on_error(void *ctx, const struct err *err)
         o->told_denied = true; /* somebody has to give the right; nothing else depends on it */
         log_info(o->log, "NodeMaintenances are not served", KV_ERR(err));
     }
+    operations_schedule(o); /* what is missing is told in their status, too */
 }
 
 static void operations_init_informer(struct operations *o, struct informer *i,
@@ -577,6 +581,7 @@ void operations_free(struct operations *o)
     map_done(&o->zones);
     buf_done(&o->path);
     buf_done(&o->body);
+    operations_free_refusals(o);
     arena_done(&o->tmp);
     arena_done(&o->memory);
     alloc_free(o);

@@ -15,6 +15,7 @@
  *   job_state.c           what is kept of a Job
  *   job_history.c         Jobs that are not needed any more
  *   machine_facts.c       what a Node says of its machine
+ *   prerequisites.c       namespaces and rights that are missing
  */
 #pragma once
 
@@ -32,6 +33,7 @@
 #define OPERATIONS_WRITES_MAX 16u /* in flight; more only queue in the API server */
 #define STATUS_EVERY SECONDS(2)   /* how often what only informs people is written */
 #define TURN_GAP MSECONDS(20)     /* between two turns: many events are one look */
+#define RIGHTS_HINT "'drydock rbac operations' prints the roles that the controller needs"
 
 /* ── Jobs ──────────────────────────────────────────────────────────────────────────────────── */
 
@@ -132,6 +134,7 @@ struct campaign {
     struct campaign_wait wait;
     usec_t tick;
     bool paused;
+    bool lacks; /* a namespace or a right is missing: `wait` says which */
     struct campaign_member *members;
     struct rollout_machine *rollout;
     uint32_t member_n;
@@ -193,6 +196,16 @@ struct work {
     struct buf waits;        /* for what, in words */
 };
 
+/* What is made in the namespaces that the configuration names. */
+enum operations_made { MADE_STATE, MADE_JOB, MADE_KINDS };
+
+/* The server would not have it made. */
+struct operations_refusal {
+    usec_t until; /* monotonic: that counts no longer; 0 = it was not refused */
+    enum err_code code;
+    struct buf text;
+};
+
 struct operations {
     struct window_sources sources; /* first: the kinds are read with it */
     struct core_part part;
@@ -219,6 +232,7 @@ struct operations {
     usec_t turned; /* monotonic: the last turn */
     uint64_t turns;
     uint32_t in_flight;
+    struct operations_refusal refusals[MADE_KINDS];
     struct api_call *trim_call; /* deletes a Job that is not needed any more */
     struct buf path;
     struct buf body;
@@ -297,6 +311,26 @@ struct str campaign_waits_for(const struct campaign *c, const struct turn_machin
 /* ── campaign_status.c ─────────────────────────────────────────────────────────────────────── */
 /* Writes the places that the ledger should have, and the status for people. */
 void campaign_write(struct campaign *c);
+struct condition_writer {
+    const struct campaign *c;
+    const struct jval *old; /* the status as the object has it */
+    struct json_writer *w;
+};
+void campaign_print_condition(const struct condition_writer *x, const char *type, bool truth,
+                              struct str reason, struct str message);
+bool campaign_may_send(struct campaign *c);
+/* Sends the patch that is in the body. */
+void campaign_send_status(struct campaign *c);
+
+/* ── prerequisites.c ───────────────────────────────────────────────────────────────────────── */
+/* How the server answered when one was to be made. */
+void operations_note_made(struct operations *o, enum operations_made made,
+                          enum retry_verdict verdict, const struct err *err);
+/* What is missing, and how to mend it; its reason is empty when nothing is. */
+struct campaign_wait operations_lack(struct operations *o);
+/* Writes that into all statuses while nothing can be decided. */
+void operations_tell_lack(struct operations *o);
+void operations_free_refusals(struct operations *o);
 
 /* ── work.c ────────────────────────────────────────────────────────────────────────────────── */
 struct work *work_new(struct operations *o, struct str name);

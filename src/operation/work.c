@@ -90,6 +90,9 @@ static void work_on_state(void *ctx, const struct api_reply *reply)
     buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(o->config.namespace), STR_ARG(w->name));
     enum retry_verdict verdict =
         writer_on_reply(&w->state, reply, &o->states.store, buf_str(&key), &r);
+    if (w->state.verb == API_POST) {
+        operations_note_made(o, MADE_STATE, verdict, &r.err);
+    }
     if (verdict != RETRY_DONE && verdict != RETRY_OBSERVE) {
         log_warn(o->log, "the NodeState could not be written", KV_STR("node", w->name),
                  KV_ERR(&r.err));

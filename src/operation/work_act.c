@@ -245,6 +245,7 @@ static void act_on_job(void *ctx, const struct api_reply *reply)
     struct writer_reply r;
     o->in_flight--;
     enum retry_verdict verdict = writer_on_reply(&w->job, reply, NULL, STR_NONE, &r);
+    operations_note_made(o, MADE_JOB, verdict, &r.err);
     if (verdict != RETRY_DONE && verdict != RETRY_OBSERVE) {
         log_warn(o->log, "the Job of a visit could not be made", KV_STR("node", w->name),
                  KV_ERR(&r.err));

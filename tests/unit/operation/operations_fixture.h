@@ -16,6 +16,7 @@
 #include "sandbox/sim/virtual_loop.h"
 #include "sandbox/world/world.h"
 #include "tests/check.h"
+#include "tests/unit/operation/denied_api.h"
 
 /* 2026-01-05T00:00:00Z, a Monday */
 #define OPERATIONS_WALL SECONDS(1767571200)
@@ -26,6 +27,7 @@ struct operations_fixture {
     struct world *world;
     struct faults faults;
     struct api *api;
+    struct denied_api door; /* its `path` is what the controller may not reach */
     struct core *core;
     struct requests_part requests;
     struct operations *operations;
@@ -133,6 +135,18 @@ static inline struct str operations_condition(struct operations_fixture *x, cons
     return STR_NONE;
 }
 
+/* The message of a condition. */
+static inline struct str operations_message(struct operations_fixture *x, const char *name,
+                                            const char *type)
+{
+    JVAL_EACH (jval_at(operations_find(x, name), "status.conditions"), c) {
+        if (str_eq(jval_str(jval_get(c, STR("type"))), str_from(type))) {
+            return jval_str(jval_get(c, STR("message")));
+        }
+    }
+    return STR_NONE;
+}
+
 static inline const struct jval *operations_node(struct operations_fixture *x, const char *name)
 {
     return apiserver_find(x->server, STR(""), STR("nodes"), STR(""), str_from(name));
@@ -200,9 +214,10 @@ static inline void operations_start(struct operations_fixture *x)
 {
     struct loop *loop = virtual_loop_root(x->time);
     x->api = sim_api_new(loop, x->server, &x->faults);
+    denied_api_init(&x->door, x->api);
     x->core = core_new(&(struct core_config){
         .loop = loop,
-        .api = x->api,
+        .api = &x->door.api,
         .identity = STR("drydock_1"),
         .use_limits = true,
         .limits = { .namespace = STR("default") },
@@ -264,6 +279,7 @@ static inline void operations_end(struct operations_fixture *x)
     faults_done(&x->faults);
     world_free(x->world);
     apiserver_free(x->server);
+    arena_done(&x->door.memory);
     arena_done(&x->memory);
     CHECK_EQ(virtual_loop_armed(x->time), 0);
     virtual_loop_free(x->time);
