@@ -301,23 +301,12 @@ static void campaign_add_member(struct campaign *c, uint32_t index)
 }
 
 /* Which machines: those of the series, and those where a visit of it is still under way. */
-static uint32_t campaign_select(struct campaign *c, bool *chosen)
+static void campaign_select(struct campaign *c, bool *chosen)
 {
-    const struct operations *o = c->o;
-    struct series_rank *ranks = ARENA_ARRAY(&c->o->tmp, struct series_rank, o->machine_n);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < o->machine_n; i++) {
-        const struct turn_machine *machine = &o->machines[i];
-        if (series_has(c->series, &machine->machine, o->now)) {
-            ranks[n++] = series_rank(c->series->seed, machine->node->uid, i);
-        }
-        chosen[i] = visit_has_run_of(machine, c->m->meta.uid);
+    (void)series_members(c->o, c->series, chosen); /* they are counted one by one */
+    for (uint32_t i = 0; i < c->o->machine_n; i++) {
+        chosen[i] = chosen[i] || visit_has_run_of(&c->o->machines[i], c->m->meta.uid);
     }
-    uint32_t kept = c->series->sample.given ? series_sample(c->series, ranks, n) : n;
-    for (uint32_t i = 0; i < kept; i++) {
-        chosen[ranks[i].index] = true;
-    }
-    return kept;
 }
 
 void campaign_look_at_machines(struct campaign *c)
@@ -334,7 +323,7 @@ void campaign_look_at_machines(struct campaign *c)
     if (c->problem.n > 0) {
         return;
     }
-    (void)campaign_select(c, chosen);
+    campaign_select(c, chosen);
     c->members = ARENA_ARRAY(&o->tmp, struct campaign_member, o->machine_n);
     c->rollout = ARENA_ARRAY(&o->tmp, struct rollout_machine, o->machine_n);
     for (uint32_t i = 0; i < o->machine_n; i++) {

@@ -1,6 +1,6 @@
 /* NodeMaintenances as a part: the watches, the turn, and the life of the part. */
 #include "base/alloc.h"
-#include "operation/operations_internal.h"
+#include "operation/reference_status.h"
 
 #include <stdlib.h>
 
@@ -300,6 +300,18 @@ static bool operations_know_all(const struct operations *o)
     return o->watching && !o->maintenances.absent && core_may_act(o->core);
 }
 
+static void turn_campaigns(struct operations *o)
+{
+    o->turns++;
+    turn_collect_orphans(o);
+    turn_look_at_campaigns(o);
+    turn_work(o);
+    LIST_EACH (&o->campaigns, link) {
+        campaign_write(CONTAINER_OF(link, struct campaign, link));
+    }
+    job_history_trim(o);
+}
+
 static void operations_turn(void *ctx)
 {
     struct operations *o = ctx;
@@ -313,18 +325,14 @@ static void operations_turn(void *ctx)
         operations_tell_lack(o);
         return;
     }
-    if (list_empty(&o->campaigns) && store_count(&o->states.store) == 0) {
-        return; /* nobody uses it: the nodes need not be looked at */
+    bool used = !list_empty(&o->campaigns) || store_count(&o->states.store) > 0;
+    if (used || store_count(&o->series.store) > 0) { /* otherwise nobody asks for the nodes */
+        turn_collect_machines(o);
     }
-    o->turns++;
-    turn_collect_machines(o);
-    turn_collect_orphans(o);
-    turn_look_at_campaigns(o);
-    turn_work(o);
-    LIST_EACH (&o->campaigns, link) {
-        campaign_write(CONTAINER_OF(link, struct campaign, link));
+    if (used) {
+        turn_campaigns(o);
     }
-    job_history_trim(o);
+    references_write(o);
     if (o->next != USEC_NEVER) {
         usec_t wait = MAX(o->next - o->now, MSECONDS(100));
         loop_timer_pull(&o->turn, loop_now(o->loop) + wait);
@@ -373,13 +381,16 @@ static void operations_init_informer(struct operations *o, struct informer *i,
                                      const struct store_kind *kind, const char *query)
 {
     bool maintenances = i == &o->maintenances;
+    bool reference = i == &o->windows || i == &o->series || i == &o->templates;
     informer_init(i, &(struct informer_config){
                          .client = &o->core->client,
                          .kind = kind,
                          .query = str_from(query),
                          .optional = true,
                          .on_change = maintenances ? operations_on_maintenance : NULL,
-                         .on_gone = maintenances ? operations_on_maintenance_gone : NULL,
+                         .on_gone = maintenances ? operations_on_maintenance_gone
+                                    : reference  ? reference_on_gone
+                                                 : NULL,
                          .on_update = operations_on_update,
                          .on_synced = maintenances ? operations_on_synced : NULL,
                          .on_error = operations_on_error,
@@ -570,6 +581,7 @@ void operations_free(struct operations *o)
     LIST_EACH (&o->campaigns, link) {
         campaign_free(CONTAINER_OF(link, struct campaign, link));
     }
+    references_free(o);
     for (uint32_t i = 0; i < ARRAY_LEN(all); i++) {
         all[i]->store.on_gone = NULL;
         informer_done(all[i]);

@@ -16,6 +16,8 @@
  *   job_history.c         Jobs that are not needed any more
  *   machine_facts.c       what a Node says of its machine
  *   prerequisites.c       namespaces and rights that are missing
+ *   series_members.c      the machines of a series
+ *   reference_status.c    the status of windows, series and templates (reference_status.h)
  */
 #pragma once
 
@@ -294,6 +296,10 @@ bool campaign_keeps_cordon(const struct campaign *c, const struct turn_machine *
 /* All that it should do has been done on that machine; `operation` empty: all of them. */
 bool campaign_done_on(const struct campaign *c, const struct campaign_member *member,
                       struct str operation);
+
+/* ── series_members.c ──────────────────────────────────────────────────────────────────────── */
+/* `chosen`, by the turn's machines; answers how many. */
+uint32_t series_members(struct operations *o, const struct series_spec *series, bool *chosen);
 
 /* ── campaign_gates.c ──────────────────────────────────────────────────────────────────────── */
 /* Why a visit of the machine may not begin; empty: it may. */
