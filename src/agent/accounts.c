@@ -157,3 +157,18 @@ bool account_name_is_good(struct str name)
     }
     return !digits; /* a name of digits would be taken for a number */
 }
+
+bool account_number_is_good(int64_t number)
+{
+    return number >= 0 && number < (int64_t)UINT32_MAX - 1;
+}
+
+bool account_text_is_good(struct str text)
+{
+    bool good = true;
+    for (size_t i = 0; i < text.n && good; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        good = c >= 0x20 && c != 0x7f && c != ':';
+    }
+    return good;
+}

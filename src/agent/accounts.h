@@ -42,3 +42,9 @@ bool account_group_has(const struct account_group *group, struct str member);
 
 /* Whether useradd would take it: 1 to 32 of a-z, 0-9, "_", "-", and "$" at the end. */
 bool account_name_is_good(struct str name);
+#define ACCOUNT_NAME_WANTED "1 to 32 of a-z, 0-9, '_' and '-', not digits alone"
+/* Of a user or a group; the last two numbers mean "none" to some calls. */
+bool account_number_is_good(int64_t number);
+#define ACCOUNT_NUMBER_WANTED "0 to 4294967293"
+/* Whether it can stand between two colons of a line. */
+bool account_text_is_good(struct str text);

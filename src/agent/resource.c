@@ -46,7 +46,7 @@ const struct field_value *resource_value(const struct resource *r, const char *n
 
 void resource_uses(struct resource_prepare *p, const char *kind, struct str what)
 {
-    ASSERT(p->uses_n < ARRAY_LEN(p->uses));
+    ARENA_GROW(p->out, p->uses, p->uses_n, p->uses_cap);
     p->uses[p->uses_n++] = arena_printf(p->out, "%s:" STR_FMT, kind, STR_ARG(what));
 }
 
@@ -184,9 +184,7 @@ static int read_typed(const struct jval *object, struct arena *out, struct resou
     if (result < 0) {
         return result;
     }
-    struct str *uses = ARENA_ARRAY(out, struct str, p.uses_n + 1);
-    memcpy(uses, p.uses, p.uses_n * sizeof(p.uses[0]));
-    r->uses = uses;
+    r->uses = p.uses;
     r->uses_n = p.uses_n;
     return 0;
 }

@@ -61,8 +61,9 @@ struct resource {
 struct resource_prepare {
     struct resource *resource;
     struct arena *out;
-    struct str uses[8];
+    struct str *uses;
     uint32_t uses_n;
+    uint32_t uses_cap;
 };
 
 /* A function that needs a program to be run fills `command` and answers RESOURCE_RUN; it is called

@@ -110,7 +110,7 @@ static int check_folder(const struct walk *w, int fd, struct str name, struct er
     if ((w->flags & ROOT_WALK_UNSAFE) != 0 || kernel) {
         return 0;
     }
-    if (!is_trusted(w->root, st.st_uid)) {
+    if (!is_trusted(w->root, st.st_uid) && st.st_uid != w->root->owner) {
         return err_set(err, ERR_DENIED,
                        "path '" STR_FMT "': the folder '" STR_FMT "' belongs to user %u, want root",
                        STR_ARG(w->path), STR_ARG(name), (unsigned)st.st_uid);

@@ -26,6 +26,8 @@ struct root {
     int fd;       /* O_PATH */
     uint32_t uid; /* who is trusted beside 0: as whom the agent runs */
     uint32_t gid;
+    uint32_t owner; /* whose folders are good beside root's, for files of an account; 0 = nobody's.
+                       His links are not: they may lead to files that he may not touch */
     bool read_only; /* asserted before every change: a run that only tells has no way to write */
     void (*on_step)(void *ctx, const char *what); /* NULL in the product */
     void *step_ctx;
@@ -108,6 +110,11 @@ int root_set_owner(struct root *root, const struct root_place *place, uint32_t u
 NODISCARD
 int root_set_mode(struct root *root, const struct root_place *place, uint32_t mode,
                   struct err *err);
+/* Owner and mode of a folder, and of nothing else: in a folder of an account the name may have
+ * become a link or a file meanwhile. */
+NODISCARD
+int root_give_folder(struct root *root, const struct root_place *place, uint32_t uid, uint32_t gid,
+                     uint32_t mode, struct err *err);
 /* Writes a file of the kernel's: one write, no replacing. */
 NODISCARD
 int root_write_kernel(struct root *root, const struct root_place *place, struct str content,

@@ -334,6 +334,20 @@ int root_set_mode(struct root *root, const struct root_place *place, uint32_t mo
     return fchmod(fd, mode) < 0 ? place_fail(place, errno, "set the mode of", err) : 0;
 }
 
+int root_give_folder(struct root *root, const struct root_place *place, uint32_t uid, uint32_t gid,
+                     uint32_t mode, struct err *err)
+{
+    CLEANUP(fd_done)
+    int fd = root_open_name(place, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) {
+        return place_fail(place, errno, "give away", err);
+    }
+    root_step(root, "give folder");
+    return fchown(fd, uid, gid) < 0 || fchmod(fd, mode) < 0
+               ? place_fail(place, errno, "give away", err)
+               : 0;
+}
+
 int root_write_kernel(struct root *root, const struct root_place *place, struct str content,
                       struct err *err)
 {

@@ -96,6 +96,28 @@ def test_a_read_only_file_system_fails_its_resources_alone_and_is_made_up_for(tm
     assert done.stdout.split() == ["rc", "1", "old", "other", "rc", "0", "new"], done.stdout + done.stderr
 
 
+ETC = "mkdir /srv/root; cp -a /etc /srv/root/; mount --bind /srv/root/etc /etc\n"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0mJmZp0gq2zkPpB8jYk0mVr8pH7o3E8r2M0w1c5x7Q"
+
+
+def test_accounts_are_made_by_the_machines_own_tools(tmp_path):
+    meta = {"onRemove": "Restore"}
+    path = tmp_path / "none.json"
+    path.write_text(json.dumps({"resources": [{"name": "other", "type": "file", "path": "/srv/other", "content": "x"}]}))
+    resources = [
+        {"name": "user", "type": "user", "user": "dd-test", "uid": 54321, "home": "/srv/home", "groups": ["dd-group"], "locked": True, "meta": meta},
+        {"name": "group", "type": "group", "group": "dd-group", "gid": 54322, "meta": meta},
+        {"name": "key", "type": "sshKey", "user": "dd-test", "key": KEY, "options": "restrict", "meta": meta},
+    ]
+    done = on_machine(ETC + "$AGENT; $AGENT; id dd-test; ls -ln /srv/home/.ssh/authorized_keys | cut -d' ' -f1,3; cat /srv/home/.ssh/authorized_keys\n"
+                      f"{AGENT} --once {path} --state-dir /srv/state; grep -c dd- /etc/passwd /etc/group /etc/shadow", resources, tmp_path)
+    lines = done.stdout.splitlines()
+    assert "3 of 3 right, 3 changed" in lines and "3 of 3 right, 0 changed" in lines, done.stdout + done.stderr
+    assert "uid=54321(dd-test) gid=54321(dd-test) groups=54321(dd-test),54322(dd-group)" in lines, done.stdout
+    assert "-rw------- 54321" in lines and f"restrict {KEY}" in lines, done.stdout
+    assert lines[-4:] == ["1 of 1 right, 1 changed", "/etc/passwd:0", "/etc/group:0", "/etc/shadow:0"], done.stdout
+
+
 @pytest.mark.parametrize("text, message", [
     ("resources: [", "did not find expected node content"),
     ("resources: 1", "field 'resources': found a number, want a list of resources"),

@@ -23,6 +23,7 @@
 static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("alert_record"), .bytes = ANNOTATIONS_BYTES_MAX },
     { .target = STR_INIT("accounts"), .bytes = ROOT_FILE_MAX },
+    { .target = STR_INIT("authorized_keys"), .bytes = ROOT_FILE_MAX },
     { .target = STR_INIT("cel"), .bytes = CEL_TEXT_MAX },
     { .target = STR_INIT("cloud_config"), .bytes = SECRET_SOURCE_BYTES_MAX },
     { .target = STR_INIT("config"), .bytes = UCFG_BYTES_MAX },

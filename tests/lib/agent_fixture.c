@@ -164,6 +164,39 @@ struct str agent_tree(struct agent_fixture *f)
     return arena_str(&f->memory, buf_str(&out));
 }
 
+/* ── programs ──────────────────────────────────────────────────────────────────────────────── */
+
+static void play_files(struct agent_fixture *f, const struct agent_play *play)
+{
+    for (size_t i = 0; i < ARRAY_LEN(play->files) && play->files[i].path != NULL; i++) {
+        if (play->files[i].content != NULL) {
+            agent_write(f, play->files[i].path, play->files[i].content);
+        } else {
+            CHECK_EQ(unlink(agent_outside(f, play->files[i].path)), 0);
+        }
+    }
+}
+
+void agent_play(struct agent_fixture *f, const struct command_spec *command,
+                struct command_result *ret)
+{
+    struct str words = STR("");
+    for (uint32_t i = 0; i < command->argv_n; i++) {
+        words = arena_printf(&f->memory, STR_FMT "%s" STR_FMT, STR_ARG(words), i > 0 ? " " : "",
+                             STR_ARG(command->argv[i]));
+    }
+    f->command_input = arena_str(&f->memory, command->input);
+    for (const struct agent_play *play = f->plays; play->words != NULL; play++) {
+        if (str_eq(words, str_from(play->words))) {
+            play_files(f, play);
+            ret->exit_code = play->exit_code;
+            ret->out = str_from(play->out);
+            return;
+        }
+    }
+    check_fail(__FILE__, __LINE__, "nobody plays '%s'", words.p);
+}
+
 /* ── runs ──────────────────────────────────────────────────────────────────────────────────── */
 
 static void on_idle(void *ctx)

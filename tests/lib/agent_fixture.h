@@ -21,11 +21,24 @@ struct agent_fixture {
     /* What programs do: a test plays them. NULL: none can be run. */
     void (*on_command)(struct agent_fixture *f, const struct command_spec *command,
                        struct command_result *ret);
-    uint32_t command_n; /* how many were run */
+    uint32_t command_n;             /* how many were run */
+    const struct agent_play *plays; /* of agent_play; ends with one without words */
+    struct str command_input;       /* of the last one */
     struct loop_timer command_end;
     void (*command_on_end)(void *ctx, const struct command_result *result);
     void *command_ctx;
     struct command_result command_result;
+};
+
+/* What a program does to the machine: `words` with spaces between is how it is called. */
+struct agent_play {
+    const char *words;
+    struct {
+        const char *path;
+        const char *content; /* NULL = the file goes */
+    } files[3];
+    int exit_code;
+    const char *out;
 };
 
 void agent_fixture_init(struct agent_fixture *f);
@@ -42,6 +55,10 @@ const char *agent_outside(struct agent_fixture *f, const char *path);
 /* Every name, mode, link and content below the root, but for the agent's own folder; as one text.
  */
 struct str agent_tree(struct agent_fixture *f);
+
+/* For `on_command`: plays `f->plays`, and fails the test for a program that is not among them. */
+void agent_play(struct agent_fixture *f, const struct command_spec *command,
+                struct command_result *ret);
 
 /* Reads `yaml` and runs until nothing is left to do; the result stays until the next run. Fails the
  * test when the document is refused. */
