@@ -160,6 +160,7 @@ struct maintenance_place {
     struct str request;
     usec_t since;
     bool pending;
+    struct str gate; /* why its visit fails before it begins; empty: it does not */
 };
 
 struct maintenance_wave_record {
@@ -173,6 +174,16 @@ struct maintenance_wave_record {
     struct str approved_by;
 };
 
+/* The gate at which everything waits. */
+struct maintenance_gate_record {
+    struct str place; /* "rollout.gates.beforeNode[0].pods" */
+    struct str revision;
+    usec_t since;     /* 0: there is none */
+    usec_t next;      /* when it is asked again; 0 or USEC_NEVER: when something changes */
+    usec_t timed_out; /* when its time was over, and everything paused; 0: it was not */
+    struct str message;
+};
+
 struct maintenance_operation_record {
     struct str name;
     struct str revision;
@@ -183,6 +194,7 @@ struct maintenance_record {
     const struct maintenance_place *places;
     uint32_t place_n;
     struct maintenance_wave_record wave;
+    struct maintenance_gate_record gate;
     const struct maintenance_operation_record *operations;
     uint32_t operation_n;
     struct spec_texts approved;

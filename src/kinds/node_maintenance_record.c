@@ -15,6 +15,7 @@ static void places_read(const struct spec_node *status, struct maintenance_recor
             .request = spec_text(&item, "request"),
             .since = spec_time(&item, "since"),
             .pending = spec_bool(&item, "pending", false),
+            .gate = spec_text(&item, "gate"),
         };
     }
 }
@@ -42,6 +43,7 @@ void maintenance_record_read(const struct jval *object, struct arena *out,
     struct spec_reader reader = { .out = out };
     struct spec_node status = spec_root(&reader, object, "status");
     struct spec_node wave = spec_member(&status, "wave");
+    struct spec_node gate = spec_member(&status, "gate");
     struct spec_node handled = spec_member(&status, "handled");
     *ret = (struct maintenance_record){
         .wave = {
@@ -53,6 +55,14 @@ void maintenance_record_read(const struct jval *object, struct arena *out,
             .soak_until = spec_time(&wave, "soakUntil"),
             .restarts = (uint32_t)spec_number(&wave, "restarts", 0, 0, INT32_MAX),
             .approved_by = spec_text(&wave, "approvedBy"),
+        },
+        .gate = {
+            .place = spec_text(&gate, "place"),
+            .revision = spec_text(&gate, "revision"),
+            .since = spec_time(&gate, "since"),
+            .next = spec_time(&gate, "next"),
+            .timed_out = spec_time(&gate, "timedOutAt"),
+            .message = spec_text(&gate, "message"),
         },
         .approved = spec_texts(&handled, "approve", MAINTENANCE_HANDLED_MAX),
         .resumed = spec_text(&handled, "resume"),

@@ -16,6 +16,7 @@
 
 #define VISIT_FORMAT 1u
 #define VISIT_RUNS_MAX 32u /* the schema's */
+#define VISIT_MESSAGE_MAX 256u
 
 enum visit_phase {
     VISIT_NONE,

@@ -19,6 +19,7 @@ struct campaign *campaign_new(struct operations *o, struct store_item *item)
     c->o = o;
     c->item = item;
     writer_init(&c->writer, &o->core->client, &campaign_rules);
+    list_init(&c->gate_pauses);
     list_add(&o->campaigns, &c->link);
     return c;
 }
@@ -30,6 +31,7 @@ void campaign_free(struct campaign *c)
     }
     writer_cancel(&c->writer);
     list_del(&c->link);
+    campaign_gate_pauses_free(c);
     buf_done(&c->sent);
     arena_done(&c->memory);
     alloc_free(c);
@@ -308,8 +310,9 @@ static void campaign_check_supported(struct campaign *c)
         what = "spec.rollout.gates.afterNode";
     }
     for (uint32_t i = 0; i < m->rollout.before.n; i++) {
-        if (m->rollout.before.items[i].kind != GATE_NODES) {
-            what = "spec.rollout.gates.beforeNode: a gate other than nodes";
+        enum gate_kind kind = m->rollout.before.items[i].kind;
+        if (kind != GATE_NODES && kind != GATE_PODS && kind != GATE_BLOCKING_PODS) {
+            what = "spec.rollout.gates.beforeNode: a gate other than nodes, pods or blockingPods";
         }
     }
     for (uint32_t i = 0; i < m->rollout.wave_n; i++) {

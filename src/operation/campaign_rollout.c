@@ -259,15 +259,16 @@ static void campaign_count(struct campaign *c, const struct campaign_member *m,
     }
 }
 
-static bool campaign_has_place(const struct campaign *c, const struct turn_machine *machine)
+static const struct maintenance_place *campaign_place(const struct campaign *c,
+                                                      const struct turn_machine *machine)
 {
     for (uint32_t i = 0; i < c->m->record.place_n; i++) {
         const struct maintenance_place *p = &c->m->record.places[i];
         if (str_eq(p->machine, machine->name) && str_eq(p->uid, machine->node->uid)) {
-            return true;
+            return p;
         }
     }
-    return false;
+    return NULL;
 }
 
 static bool visit_has_run_of(const struct turn_machine *machine, struct str maintenance_uid)
@@ -284,11 +285,13 @@ static bool visit_has_run_of(const struct turn_machine *machine, struct str main
 static void campaign_add_member(struct campaign *c, uint32_t index)
 {
     const struct turn_machine *machine = &c->o->machines[index];
+    const struct maintenance_place *place = campaign_place(c, machine);
     struct campaign_member *m = &c->members[c->member_n];
     *m = (struct campaign_member){
         .machine = index,
         .due = ARENA_ARRAY(&c->o->tmp, struct due_answer, c->operation_n),
-        .place = campaign_has_place(c, machine),
+        .place = place != NULL,
+        .gate = place != NULL ? place->gate : STR_NONE,
         .visited = visit_has_run_of(machine, c->m->meta.uid),
         .held = machine_is_held(&machine->machine, c->m->meta.name),
     };
@@ -564,11 +567,15 @@ static void campaign_look_at_stops(struct campaign *c)
         c->wait = lack;
     }
     if (c->paused) {
+        c->pause_reason = STR("FailureLimit");
         campaign_stop(c, "FailureLimit",
                       arena_printf(&c->o->tmp,
                                    "%u of %u machines have failed, failurePolicy.pauseAfter is "
                                    "reached: mend it, then 'drydock resume " STR_FMT "'",
                                    c->counts.failed, c->counts.selected, STR_ARG(c->m->meta.name)));
+        go_on = false;
+    }
+    if (!c->paused && campaign_gate_timed_out(c)) {
         go_on = false;
     }
     if (!core_may_grant(c->o->core)) {
@@ -600,6 +607,9 @@ void campaign_decide(struct campaign *c)
     struct rollout_spec spec;
     c->plan = (struct rollout_plan){ .at = USEC_NEVER };
     c->may_go_on = false;
+    c->gate = (struct maintenance_gate_record){ 0 };
+    c->gate_answer = (struct gates_answer){ 0 };
+    c->gated_n = 0;
     if (c->problem.n > 0) {
         c->may_start = false;
         return;
@@ -613,7 +623,9 @@ void campaign_decide(struct campaign *c)
         .machines = c->rollout,
         .machine_n = c->member_n,
     };
-    rollout_decide(&spec, &record, &facts, &c->o->tmp, &c->plan);
+    do {
+        rollout_decide(&spec, &record, &facts, &c->o->tmp, &c->plan);
+    } while (campaign_pass_over_gated(c));
     operations_wake_at(c->o, c->plan.at);
     if (!c->may_start) {
         c->plan.next_n = 0;
@@ -639,7 +651,8 @@ uint32_t campaign_add_runs(const struct campaign *c, const struct turn_machine *
                            struct visit_run *runs, uint32_t n, uint32_t max)
 {
     const struct campaign_member *m = campaign_member(c, machine);
-    if (m == NULL || !c->may_go_on || m->held || campaign_waits_for(c, machine, &c->o->tmp).n > 0) {
+    if (m == NULL || !c->may_go_on || m->held || campaign_gates_rest(c, machine->name) ||
+        campaign_waits_for(c, machine, &c->o->tmp).n > 0) {
         return n;
     }
     for (uint32_t i = 0; i < c->operation_n && n < max; i++) {
@@ -661,8 +674,10 @@ uint32_t campaign_add_runs(const struct campaign *c, const struct turn_machine *
             .preflight =
                 op->preflight.given || (op->bare && op->reboot.policy == REBOOT_IF_REQUIRED),
             .bare = op->bare,
-            .phase = VISIT_RUN_PENDING,
+            .phase = m->gate.n > 0 ? VISIT_RUN_FAILED : VISIT_RUN_PENDING,
             .since = c->o->now,
+            .reason = m->gate.n > 0 ? STR("GateTimeout") : STR_NONE,
+            .message = str_sub(m->gate, 0, MIN(m->gate.n, (size_t)VISIT_MESSAGE_MAX)),
         };
     }
     return n;

@@ -61,6 +61,7 @@ static void campaign_find_places(struct campaign *c)
                 .machine = machine->name,
                 .uid = machine->node->uid,
                 .since = o->now,
+                .gate = m->gate,
             };
         }
     }
@@ -89,6 +90,7 @@ static void print_places(const struct campaign *c, struct json_writer *w)
         jw_pair(w, "machine", c->places[i].machine);
         jw_pair(w, "uid", c->places[i].uid);
         jw_pair_time(w, "since", c->places[i].since);
+        jw_pair_some(w, "gate", c->places[i].gate);
         jw_obj_end(w);
     }
     jw_arr_end(w);
@@ -201,7 +203,7 @@ static void print_conditions(const struct campaign *c, const struct summary *s,
     campaign_print_condition(&x, "Paused", c->paused || c->m->suspend || c->m->held,
                              c->m->suspend ? STR("UserSuspended")
                              : c->m->held  ? STR("Hold")
-                             : c->paused   ? STR("FailureLimit")
+                             : c->paused   ? c->pause_reason
                                            : STR("Active"),
                              STR_NONE);
     if (s->has_one_shot) {
@@ -404,6 +406,7 @@ static void print_status(const struct campaign *c, const struct jval *old, struc
     jw_pair(w, "revision", c->revision);
     print_window(c, w);
     print_wave(c, w);
+    campaign_print_gate(c, w);
     print_counts(c, w);
     print_active(c, w);
     print_failed(c, w);
@@ -509,7 +512,8 @@ static bool campaign_is_urgent(const struct campaign *c)
                  w->complete_at != c->plan.record.complete_at ||
                  w->soak_until != c->plan.record.soak_until || !str_eq(w->revision, c->revision) ||
                  w->tick != c->tick);
-    return wave || !places_same(c) || c->written == 0;
+    bool gate = c->gate.timed_out != c->m->record.gate.timed_out;
+    return wave || gate || !places_same(c) || c->written == 0;
 }
 
 void campaign_write(struct campaign *c)

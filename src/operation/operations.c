@@ -303,12 +303,14 @@ static bool operations_know_all(const struct operations *o)
 static void turn_campaigns(struct operations *o)
 {
     o->turns++;
+    gate_questions_mark(o);
     turn_collect_orphans(o);
     turn_look_at_campaigns(o);
     turn_work(o);
     LIST_EACH (&o->campaigns, link) {
         campaign_write(CONTAINER_OF(link, struct campaign, link));
     }
+    gate_questions_sweep(o);
     job_history_trim(o);
 }
 
@@ -470,6 +472,7 @@ static void operations_on_leading(struct core_part *p, bool leading)
         LIST_EACH (&o->works, link) {
             work_reset(CONTAINER_OF(link, struct work, link));
         }
+        gate_questions_drop(o);
     }
     operations_schedule(o);
 }
@@ -543,6 +546,7 @@ struct operations *operations_new(struct core *core, const struct operations_con
     o->sources = (struct window_sources){ .find_zone = operations_find_zone, .ctx = o };
     list_init(&o->campaigns);
     list_init(&o->works);
+    list_init(&o->questions);
     loop_timer_init(&o->turn, o->loop, operations_turn, o);
     o->cordons = cordons_new(&(struct cordons_config){
         .client = &core->client,
@@ -573,6 +577,7 @@ void operations_free(struct operations *o)
     if (o->trim_call != NULL) {
         api_cancel(o->core->client.api, STEAL(o->trim_call));
     }
+    gate_questions_drop(o);
     LIST_EACH (&o->works, link) {
         work_free(CONTAINER_OF(link, struct work, link));
     }
@@ -602,6 +607,7 @@ void operations_free(struct operations *o)
 void operations_check(const struct operations *o)
 {
     ASSERT(o->in_flight <= OPERATIONS_WRITES_MAX + 1);
+    ASSERT(o->gate_calls <= GATE_CALLS_MAX);
     LIST_EACH (&o->campaigns, link) {
         const struct campaign *c = CONTAINER_OF(link, struct campaign, link);
         ASSERT(c->item->extra == c);

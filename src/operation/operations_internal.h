@@ -6,6 +6,7 @@
  *   campaign_window.c     when it may start something
  *   campaign_rollout.c    its machines, what is due on them, and which come next
  *   campaign_gates.c      conditions of the cluster that a visit waits for
+ *   gate_question.c …     gates that have to be asked for (gate_question.h)
  *   campaign_depends.c    other NodeMaintenances that come first
  *   campaign_status.c     its status: the ledger of its visits, and what people read
  *   work.c                one machine: its NodeState and its visit
@@ -25,6 +26,7 @@
 #include "drain/cordon.h"
 #include "kube/writer.h"
 #include "operation/due.h"
+#include "operation/gate_question.h"
 #include "operation/operations.h"
 #include "operation/rollout.h"
 #include "operation/run_job.h"
@@ -93,6 +95,33 @@ struct campaign_member {
     bool place;             /* in the ledger */
     bool visited;           /* its visit has a run of this campaign */
     bool held;
+    struct str gate; /* why its visit fails before it begins; empty: it does not */
+};
+
+/* What the gates of a list say, together. */
+struct gates_answer {
+    enum gate_verdict verdict;
+    bool of_machine;                     /* others may pass */
+    const struct maintenance_gate *gate; /* that refuses, or is asked; NULL: none of them */
+    struct str place;
+    struct str why; /* as a sentence, with the time at which it is asked again */
+    usec_t next;    /* wall; USEC_NEVER: when something changes */
+};
+
+struct gates_asker {
+    const struct turn_machine *machine; /* of the visit; NULL: none */
+    usec_t since;                       /* see gate_question_look */
+    bool (*skips)(const struct campaign *c, const struct gate_place *p); /* may be NULL */
+};
+
+/* A machine whose gates refused when its request was approved. */
+struct campaign_gate_pause {
+    struct list link;
+    struct arena memory;
+    struct str machine;
+    struct str visit; /* the last one that was refused */
+    uint32_t times;   /* in a row */
+    usec_t until;     /* wall */
 };
 
 struct campaign_counts {
@@ -115,6 +144,7 @@ struct campaign {
     usec_t written;  /* monotonic: when the status was last sent */
     struct buf sent; /* the status as it was last sent, without places */
     struct window_rest_durations durations;
+    struct list gate_pauses;
 
     /* Compiled: again when the object, or something that it refers to, has changed. */
     struct arena memory;
@@ -137,6 +167,10 @@ struct campaign {
     usec_t tick;
     bool paused;
     bool lacks; /* a namespace or a right is missing: `wait` says which */
+    struct str pause_reason;
+    struct maintenance_gate_record gate; /* at which everything waits; to be written */
+    struct gates_answer gate_answer;     /* of the first machine that was passed over */
+    uint32_t gated_n;                    /* how many were */
     struct campaign_member *members;
     struct rollout_machine *rollout;
     uint32_t member_n;
@@ -194,6 +228,7 @@ struct work {
     struct run_output output;
     bool wanted;             /* looked at in this turn */
     bool begins;             /* a request is being set to InProgress */
+    usec_t approved;         /* monotonic: when it was first seen to be approved; 0 = it is not */
     struct buf request_name; /* that is being written */
     struct buf waits;        /* for what, in words */
 };
@@ -235,6 +270,8 @@ struct operations {
     uint64_t turns;
     uint32_t in_flight;
     struct operations_refusal refusals[MADE_KINDS];
+    struct list questions;      /* of gates */
+    uint32_t gate_calls;        /* in flight */
     struct api_call *trim_call; /* deletes a Job that is not needed any more */
     struct buf path;
     struct buf body;
@@ -302,10 +339,30 @@ bool campaign_done_on(const struct campaign *c, const struct campaign_member *me
 uint32_t series_members(struct operations *o, const struct series_spec *series, bool *chosen);
 
 /* ── campaign_gates.c ──────────────────────────────────────────────────────────────────────── */
-/* Why a visit of the machine may not begin; empty: it may. */
-struct str campaign_gates_refuse(const struct campaign *c, const struct turn_machine *machine);
+#define GATES_BEFORE "rollout.gates.beforeNode"
+#define GATE_MESSAGE_MAX 512u /* the schema's */
+/* Asks all of a list; the first that refuses counts. */
+struct gates_answer campaign_gates_ask(struct campaign *c, const char *list,
+                                       const struct maintenance_gates *gates,
+                                       const struct gates_asker *asker);
+/* Once more, live, right before the cordon: since `since`, monotonic. */
+struct gates_answer campaign_gates_at_approval(struct campaign *c,
+                                               const struct turn_machine *machine, usec_t since,
+                                               struct str visit);
+/* A visit of the machine has begun. */
+void campaign_gates_passed(struct campaign *c, struct str machine);
+/* They refused the machine when its request was approved: it goes to the end for a while. */
+bool campaign_gates_rest(const struct campaign *c, struct str machine);
+/* Marks machines of the plan whose own gates refuse. True if there are such: then others come. */
+bool campaign_pass_over_gated(struct campaign *c);
 /* Takes machines that may not begin out of the plan. */
 void campaign_look_at_gates(struct campaign *c);
+/* A gate has stopped everything, and nobody has resumed it. */
+bool campaign_gate_timed_out(struct campaign *c);
+/* The gate stops everything from now on. */
+void campaign_time_out_at_gate(struct campaign *c, struct str place, struct str why);
+void campaign_print_gate(const struct campaign *c, struct json_writer *w);
+void campaign_gate_pauses_free(struct campaign *c);
 
 /* ── campaign_depends.c ────────────────────────────────────────────────────────────────────── */
 /* Names NodeMaintenances that wait for one another: a problem. */

@@ -285,7 +285,7 @@ static void rollout_choose(const struct rollout *r, bool wave_open, struct arena
     for (uint32_t i = 0; i < r->n; i++) {
         const struct ranked *k = &r->ranked[i];
         const struct rollout_machine *m = k->machine;
-        if (m->can_run && m->progress == ROLLOUT_TODO &&
+        if (m->can_run && m->progress == ROLLOUT_TODO && !m->gated &&
             ((k->member && wave_open) || m->asked_for)) {
             sorted[n++] = (struct candidate){ .spec = r->spec, .machine = m, .index = k->index };
         }

@@ -247,7 +247,11 @@ static void visit_requested(struct visit *v)
     }
     if (f->request_state == MR_STATE_APPROVED && f->request_phase == MR_PHASE_APPROVED &&
         f->request_held) {
-        plan->request = VISIT_REQUEST_BEGIN;
+        if (f->gates_asked) {
+            visit_wait(v, STR("gates to be asked once more"), USEC_NEVER);
+        } else {
+            plan->request = VISIT_REQUEST_BEGIN;
+        }
         return;
     }
     visit_wait(v, STR("its MaintenanceRequest to be approved"), USEC_NEVER);

@@ -43,6 +43,7 @@ struct visit_facts {
 
     bool may_start;     /* window, waves, holds and suspension allow a visit to begin */
     struct str why_not; /* otherwise, in words */
+    bool gates_asked;   /* the request is approved, and gates are being asked once more */
 
     bool node_there; /* of the record's UID */
     bool unschedulable;

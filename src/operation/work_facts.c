@@ -78,12 +78,40 @@ static void facts_add_request(const struct work *w, const struct visit_record *v
 
 /* ── what may begin ────────────────────────────────────────────────────────────────────────── */
 
-static void facts_add_start(const struct work *w, const struct turn_machine *machine,
+/* Once more, right before the cordon; without waiting, but for the answers. */
+static void facts_add_gates(const struct work *w, struct campaign *c,
+                            const struct turn_machine *machine, const struct visit_record *v,
+                            struct visit_facts *f)
+{
+    struct gates_answer a = campaign_gates_at_approval(c, machine, w->approved, v->id);
+    if (a.verdict == GATE_REFUSES) {
+        f->may_start = false;
+        f->why_not = a.why;
+    } else if (a.verdict == GATE_NOT_KNOWN) {
+        f->gates_asked = true;
+    }
+}
+
+/* Several runs of one object have the same gates. */
+static bool run_is_first_of_its_object(const struct visit_record *v, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        if (str_eq(v->runs[k].maintenance_uid, v->runs[i].maintenance_uid)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void facts_add_start(struct work *w, const struct turn_machine *machine,
                             const struct visit_record *v, struct visit_facts *f)
 {
+    bool approved = v->phase == VISIT_REQUESTED && f->request_there &&
+                    f->request_state == MR_STATE_APPROVED && machine->node != NULL;
+    w->approved = !approved ? 0 : w->approved == 0 ? loop_now(w->o->loop) : w->approved;
     f->may_start = true;
     for (uint32_t i = 0; i < v->run_n; i++) {
-        const struct campaign *c = operations_campaign(w->o, v->runs[i].maintenance_uid);
+        struct campaign *c = operations_campaign(w->o, v->runs[i].maintenance_uid);
         const struct campaign_operation *op =
             c != NULL ? campaign_operation(c, v->runs[i].operation) : NULL;
         bool same = op != NULL && str_eq(op->revision, v->runs[i].revision);
@@ -92,10 +120,11 @@ static void facts_add_start(const struct work *w, const struct turn_machine *mac
             f->why_not = c == NULL ? STR("the NodeMaintenance is gone")
                          : !same   ? STR("the operation has changed")
                                    : c->wait.message;
-        } else if (f->request_state == MR_STATE_APPROVED && machine->node != NULL &&
-                   f->why_not.n == 0) {
-            f->why_not = campaign_gates_refuse(c, machine); /* once more, right before the cordon */
-            f->may_start = f->may_start && f->why_not.n == 0;
+        } else if (approved && f->may_start && run_is_first_of_its_object(v, i)) {
+            facts_add_gates(w, c, machine, v, f);
+        }
+        if (c != NULL && visit_touched(v)) {
+            campaign_gates_passed(c, w->name);
         }
     }
 }

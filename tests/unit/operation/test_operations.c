@@ -366,9 +366,8 @@ TEST(operations_name_the_field_of_what_they_refuse)
         { "  operations:\n  - {name: a, type: realtime, resources: [{name: f, type: file, path: "
           "/x}]}\n",
           "Unsupported", "agent" },
-        { "  rollout: {gates: {beforeNode: [{blockingPods: {selector: {matchLabels: {a: "
-          "b}}}}]}}\n" ONE_SHOT,
-          "Unsupported", "spec.rollout.gates.beforeNode" },
+        { "  notify: [{urlFrom: {secret: slack, key: url}}]\n" ONE_SHOT, "Unsupported",
+          "spec.notify" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct operations_fixture x;

@@ -1,0 +1,97 @@
+/*
+ * gate_question: a gate whose answer has to be asked for, and the last answer.
+ *
+ * Level-triggered: whoever waits at a gate looks at it in each turn, and the question is asked when
+ * there is no answer, when the last one is as old as the gate's interval, or when one is wanted
+ * that is younger. A question that nobody looked at in a turn is forgotten, so a gate is asked only
+ * while somebody waits at it. What cannot be read has not passed: the reason says so.
+ *
+ *   gate_question.c   the questions, their calls and their answers
+ *   gate_pods.c       pods and blockingPods
+ */
+#pragma once
+
+#include "base/list.h"
+#include "kinds/maintenance_gate.h"
+#include "port/api.h"
+
+#define GATE_CALLS_MAX 8u /* in flight, of all gates */
+#define GATE_CALL_TIMEOUT SECONDS(10)
+#define GATE_PAGE "500" /* objects of one answer */
+
+struct operations;
+struct campaign;
+struct turn_machine;
+
+enum gate_verdict { GATE_NOT_KNOWN, GATE_PASSES, GATE_REFUSES };
+
+/* Which gate of a NodeMaintenance, and for which machine. */
+struct gate_place {
+    const char *list; /* "rollout.gates.beforeNode" */
+    uint32_t index;
+    const struct maintenance_gate *gate;
+    const struct turn_machine *machine; /* of the visit */
+};
+
+struct gate_look {
+    enum gate_verdict verdict; /* the last answer */
+    bool fresh;                /* it is young enough; otherwise it is being asked again */
+    struct str why;            /* of GATE_REFUSES, in words; until the next answer */
+    usec_t next; /* wall: when it is asked again; USEC_NEVER: when something changes */
+};
+
+/* What an ask has counted so far. */
+struct gate_tally {
+    uint32_t seen;
+    uint32_t good;
+    struct buf bad; /* the first that was not good, in words */
+};
+
+struct gate_question {
+    struct operations *o;
+    struct list link;
+    struct arena memory; /* of the texts below */
+    struct str key;
+    enum gate_kind kind;
+    struct str json; /* the gate's fields */
+    const struct jval *fields;
+    struct str selector; /* as text */
+    struct str machine;  /* empty: the answer is the same for all */
+    usec_t interval;
+    bool wanted; /* in this turn */
+
+    /* The ask under way. */
+    struct api_call *call;
+    usec_t began; /* monotonic */
+    struct buf path;
+    struct buf page;    /* where a list goes on; empty: at its beginning */
+    uint32_t namespace; /* which of the list */
+    struct gate_tally tally;
+
+    /* The last answer. */
+    enum gate_verdict verdict;
+    usec_t asked; /* monotonic: when the question was put */
+    usec_t next;  /* wall */
+    struct buf why;
+};
+
+/* `since` is monotonic: an answer to a question that was put before is not fresh; 0: one that is
+ * not older than the gate's interval is. */
+struct gate_look gate_question_look(struct campaign *c, const struct gate_place *place,
+                                    usec_t since);
+/* At the beginning and at the end of a turn. */
+void gate_questions_mark(struct operations *o);
+void gate_questions_sweep(struct operations *o);
+/* Forgets all: somebody else may lead, or the part ends. */
+void gate_questions_drop(struct operations *o);
+
+/* ── for the kinds ─────────────────────────────────────────────────────────────────────────── */
+
+/* Reads `path` of the question; its answer goes to the kind's `read`. */
+void gate_question_get(struct gate_question *q);
+/* The ask has ended. */
+void gate_question_answer(struct gate_question *q, enum gate_verdict verdict, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+void gate_pods_ask(struct gate_question *q);
+void gate_pods_read(struct gate_question *q, const struct jval *list);

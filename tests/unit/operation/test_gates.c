@@ -1,0 +1,196 @@
+#include "tests/unit/operation/operations_fixture.h"
+
+#define ONE_SHOT                                                                                   \
+    "  operations:\n"                                                                              \
+    "  - {name: say, type: one-shot, script: echo hello}\n"
+#define GATE(fields) "  rollout: {gates: {beforeNode: [" fields "]}}\n" ONE_SHOT
+#define SHOP "selector: {matchLabels: {app: shop}}"
+#define PODS "/api/v1/namespaces/default/pods"
+
+/* A pod of the shop; one that no node suits is never ready. */
+static void make_pod(struct operations_fixture *x, const char *name, const char *node)
+{
+    struct str where = node != NULL ? arena_printf(&x->memory, "\"nodeName\":\"%s\"", node)
+                                    : STR("\"nodeSelector\":{\"no\":\"where\"}");
+    (void)operations_http(x, 201, "POST", PODS,
+                          arena_printf(&x->memory,
+                                       "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":"
+                                       "\"shop\"}},\"spec\":{" STR_FMT ",\"containers\":"
+                                       "[{\"name\":\"c\",\"image\":\"i\"}]}}",
+                                       name, STR_ARG(where)));
+}
+
+static void delete_pod(struct operations_fixture *x, const char *name)
+{
+    (void)operations_http(x, 200, "DELETE",
+                          arena_printf(&x->memory, PODS "/%s?gracePeriodSeconds=0", name).p,
+                          STR(""));
+}
+
+static struct str gate_message(struct operations_fixture *x, const char *name)
+{
+    return operations_text(x, name, "status.gate.message");
+}
+
+static void check_has(struct str text, const char *part)
+{
+    if (!str_contains(text, str_from(part))) {
+        check_fail(__FILE__, __LINE__, "'" STR_FMT "' has no '%s'", STR_ARG(text), part);
+    }
+}
+
+TEST(gates_wait_until_enough_pods_are_ready)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 2);
+    make_pod(&x, "well", "node-001");
+    make_pod(&x, "lost", NULL);
+    operations_maintain(&x, "hello", GATE("{pods: {" SHOP "}, interval: 20s}"));
+    operations_run(&x, MINUTES(1));
+    CHECK_EQ(x.requests_made, 0);
+    CHECK_STR(operations_text(&x, "hello", "status.reason"), "WaitingGate");
+    CHECK_STR(operations_text(&x, "hello", "status.gate.place"),
+              "rollout.gates.beforeNode[0].pods");
+    check_has(gate_message(&x, "hello"), "1 of 2 pods are ready and 100% are wanted");
+    check_has(gate_message(&x, "hello"), "default/lost");
+    check_has(gate_message(&x, "hello"), "asked again at 2026-01-05T00:0");
+    CHECK(operations_text(&x, "hello", "status.gate.next").n > 0);
+    delete_pod(&x, "lost");
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    CHECK(jval_at(operations_find(&x, "hello"), "status.gate") == NULL);
+    operations_end(&x);
+}
+
+TEST(gates_of_pods_count_a_share_and_never_pass_without_any)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "hello", GATE("{pods: {" SHOP ", minReadyPercent: 50}}"));
+    operations_run(&x, MINUTES(1));
+    check_has(gate_message(&x, "hello"), "no pod matches 'app=shop'");
+    CHECK_EQ(x.jobs_made, 0);
+    make_pod(&x, "lost", NULL);
+    make_pod(&x, "well", "node-001");
+    operations_run(&x, MINUTES(5));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
+TEST(gates_look_only_into_the_namespaces_they_name)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    make_pod(&x, "lost", NULL);
+    operations_maintain(
+        &x, "hello",
+        GATE("{pods: {" SHOP ", namespaces: [drydock-jobs, default], minReadyPercent: 1}}"));
+    operations_maintain(&x, "other",
+                        GATE("{blockingPods: {" SHOP ", namespaces: [drydock-jobs]}}"));
+    operations_run(&x, MINUTES(5));
+    check_has(gate_message(&x, "hello"), "0 of 1 pods are ready");
+    CHECK_STR(operations_text(&x, "other", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
+TEST(gates_pass_over_a_machine_with_pods_that_block_it)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 4);
+    make_pod(&x, "game", "node-002");
+    operations_maintain(&x, "hello", GATE("{blockingPods: {" SHOP "}, timeout: 24h}"));
+    operations_run(&x, MINUTES(20));
+    CHECK_STR(operations_text(&x, "hello", "status.progress"), "3/4");
+    CHECK_STR(operations_text(&x, "hello", "status.reason"), "WaitingGate");
+    check_has(gate_message(&x, "hello"), "default/game");
+    CHECK(operations_state(&x, "node-002") == NULL); /* nothing was begun there */
+    delete_pod(&x, "game");
+    operations_run(&x, MINUTES(5));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
+TEST(gates_pause_the_object_when_their_time_is_over_until_it_is_resumed)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "hello", GATE("{pods: {" SHOP "}, timeout: 5m}"));
+    operations_run(&x, MINUTES(4));
+    CHECK_STR(operations_text(&x, "hello", "status.reason"), "WaitingGate");
+    operations_crash(&x); /* the time goes on */
+    operations_start(&x);
+    operations_run(&x, MINUTES(2));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Paused");
+    CHECK_STR(operations_condition(&x, "hello", "Paused"), "True/GateTimeout");
+    CHECK_STR(operations_condition(&x, "hello", "Stalled"), "True/GateTimeout");
+    make_pod(&x, "well", "node-001");
+    operations_run(&x, MINUTES(5));
+    CHECK_EQ(x.jobs_made, 0); /* a person has to look */
+    struct str revision = operations_text(&x, "hello", "status.revision");
+    operations_patch(&x, "hello",
+                     arena_printf(&x.memory,
+                                  "{\"metadata\":{\"annotations\":{\"drydock.dev/resume\":"
+                                  "\"" STR_FMT "\"}}}",
+                                  STR_ARG(revision))
+                         .p);
+    operations_run(&x, MINUTES(5));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
+TEST(gates_may_be_skipped_when_their_time_is_over)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "hello", GATE("{pods: {" SHOP "}, timeout: 2m, onTimeout: Skip}"));
+    operations_run(&x, SECONDS(100));
+    CHECK_EQ(x.jobs_made, 0);
+    operations_run(&x, MINUTES(5));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
+TEST(gates_may_fail_the_visit_when_their_time_is_over)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(
+        &x, "hello",
+        "  failurePolicy: {retries: 0}\n" GATE("{pods: {" SHOP "}, timeout: 2m, onTimeout: Fail}"));
+    operations_run(&x, MINUTES(5));
+    CHECK_EQ(x.requests_made, 0);
+    CHECK_EQ(x.jobs_made, 0);
+    CHECK_STR(operations_condition(&x, "hello", "Paused"), "True/FailureLimit");
+    const struct jval *failed = jval_first(jval_at(operations_find(&x, "hello"), "status.failed"));
+    CHECK_STR(jval_str(jval_get(failed, STR("reason"))), "GateTimeout");
+    check_has(jval_str(jval_get(failed, STR("message"))), "no pod matches");
+    operations_end(&x);
+}
+
+/* A limit lets nobody through until the gate has shut again. */
+TEST(gates_are_asked_once_more_when_the_request_is_approved)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    make_pod(&x, "well", "node-001");
+    (void)operations_http(&x, 201, "POST", MAINTENANCE_LIMITS_PATH,
+                          STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":"
+                              "\"MaintenanceLimit\",\"metadata\":{\"name\":\"node\"},"
+                              "\"spec\":{\"limit\":100,\"paused\":true}}"));
+    operations_maintain(&x, "hello", "  disruption: {cordon: Always}\n" GATE("{pods: {" SHOP "}}"));
+    operations_run(&x, MINUTES(1));
+    CHECK_EQ(x.requests_made, 1);
+    make_pod(&x, "lost", NULL);
+    (void)operations_http(&x, 200, "PATCH", MAINTENANCE_LIMITS_PATH "/node",
+                          STR("{\"spec\":{\"paused\":false}}"));
+    operations_run(&x, MINUTES(1));
+    CHECK_EQ(x.cordoned_most, 0);
+    CHECK_EQ(x.jobs_made, 0);
+    check_has(gate_message(&x, "hello"), "refused node node-001 when its request was approved");
+    delete_pod(&x, "lost");
+    operations_run(&x, MINUTES(2));
+    CHECK_EQ(x.jobs_made, 0); /* it goes to the end for five minutes */
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    operations_end(&x);
+}
