@@ -30,6 +30,9 @@ struct operation_state {
     usec_t finished;
     struct str success_revision;
     usec_t success_time;
+    uint32_t interruptions; /* runs that were taken away, at the revision and tick below */
+    struct str interrupted_revision;
+    usec_t interrupted_tick;
     struct str job;
     struct str request;
     struct str message;

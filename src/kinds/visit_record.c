@@ -99,6 +99,8 @@ static bool read_run(const struct jval *run, struct arena *out, struct visit_run
         .reboot_required = read_flag(run, "rebootRequired"),
         .preflight = read_flag(run, "preflight"),
         .bare = read_flag(run, "bare"),
+        .stopping = read_flag(run, "stopping"),
+        .interrupted = read_flag(run, "interrupted"),
         .phase = phase < ARRAY_LEN(run_phase_names) ? phase : VISIT_RUN_NOT_RUN,
         .since = jval_time(jval_get(run, STR("since")), 0),
         .started = jval_time(jval_get(run, STR("startedAt")), 0),
@@ -213,6 +215,8 @@ static void print_run(const struct visit_run *run, struct json_writer *w)
     print_flag(w, "rebootRequired", run->reboot_required);
     print_flag(w, "preflight", run->preflight);
     print_flag(w, "bare", run->bare);
+    print_flag(w, "stopping", run->stopping);
+    print_flag(w, "interrupted", run->interrupted);
     jw_pair(w, "phase", run_phase_names[run->phase]);
     jw_pair_time(w, "since", run->since);
     jw_pair_time(w, "startedAt", run->started);

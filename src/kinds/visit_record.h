@@ -64,6 +64,8 @@ struct visit_run {
     bool reboot_required; /* the run, or its preflight, has found out that one is */
     bool preflight;       /* to be made before anything is asked for */
     bool bare;            /* it only reboots: there is no Job */
+    bool stopping;        /* its Job is being deleted: it is to end before it is done */
+    bool interrupted;     /* it was taken away through no fault of its own */
     enum visit_run_phase phase;
     usec_t since;      /* of the phase, wall */
     usec_t started;    /* wall; 0 = it has not */

@@ -13,6 +13,7 @@ struct window_parts {
     const struct opening_hours *freezes[FREEZES_MAX];
     struct opening_plan plan;
     usec_t min_remaining;
+    bool stop; /* what runs when they close is to stop: all of them say so */
 };
 
 static void parts_add_freezes(const struct operations *o, struct window_parts *p)
@@ -32,6 +33,7 @@ static void parts_add(struct window_parts *p, const struct window_hours *w)
     if (p->plan.hours_n == 0 || w->min_remaining < p->min_remaining) {
         p->min_remaining = w->min_remaining;
     }
+    p->stop = (p->plan.hours_n == 0 || p->stop) && w->at_close == WINDOW_STOP;
     p->hours[p->plan.hours_n++] = &w->hours;
 }
 
@@ -138,6 +140,14 @@ static void campaign_look_at_rest(struct campaign *c, const struct window_parts 
     }
 }
 
+static void campaign_look_at_close(struct campaign *c, const struct window_parts *p)
+{
+    if (!c->open && p->stop) {
+        c->stops = true;
+        c->stops_why = STR("the window has closed, and atClose is Stop");
+    }
+}
+
 void campaign_look_at_window(struct campaign *c)
 {
     const struct maintenance_when *when = &c->m->window;
@@ -145,6 +155,8 @@ void campaign_look_at_window(struct campaign *c)
     char text[TIMESTAMP_TEXT_MAX];
     c->wait = (struct campaign_wait){ 0 };
     c->window = (struct interval){ USEC_NEVER, USEC_NEVER };
+    c->stops = c->m->meta.deleting && c->m->abort_on_delete;
+    c->stops_why = STR("the object is being deleted, and deletionPolicy is Abort");
     if (when->has_override && c->o->now < when->override_until) {
         c->open = true;
         c->may_start = true;
@@ -163,6 +175,7 @@ void campaign_look_at_window(struct campaign *c)
             campaign_look_at_rest(c, &parts);
         }
     }
+    campaign_look_at_close(c, &parts);
     if (!c->open) {
         campaign_wait_for_window(c, arena_printf(&c->o->tmp, "the window opens next: " STR_FMT,
                                                  STR_ARG(window_time(c->window.start, text))));

@@ -42,9 +42,7 @@ static void job_delete(struct operations *o, const struct job_state *job)
     client_add_segment(&o->path, o->config.jobs_namespace);
     buf_add(&o->path, STR("/jobs/"));
     client_add_segment(&o->path, job->name);
-    buf_add(&o->path, STR("?propagationPolicy=Background"));
-    buf_reset(&o->body);
-    writer_print_delete(job->uid, 0, &o->body);
+    job_print_delete(job, "Background", &o->body);
     o->in_flight++;
     o->trim_call =
         api_send(o->core->client.api,

@@ -48,6 +48,23 @@ static bool job_state_same(const void *left, const void *right)
            str_eq(a->owner_uid, b->owner_uid);
 }
 
+/* In the body: a server that finds one does not look at the query, and by default leaves the pods
+ * of a Job behind. */
+void job_print_delete(const struct job_state *job, const char *propagation, struct buf *out)
+{
+    struct json_writer w = json_writer_on(out);
+    buf_reset(out);
+    jw_obj(&w);
+    jw_pair(&w, "apiVersion", STR("v1"));
+    jw_pair(&w, "kind", STR("DeleteOptions"));
+    jw_pair(&w, "propagationPolicy", str_from(propagation));
+    jw_key(&w, STR("preconditions"));
+    jw_obj(&w);
+    jw_pair(&w, "uid", job->uid);
+    jw_obj_end(&w);
+    jw_obj_end(&w);
+}
+
 const struct store_kind job_state_kind = {
     .name = "job",
     .namespaced = true,

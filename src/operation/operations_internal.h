@@ -36,6 +36,8 @@
 
 #define OPERATIONS_WRITES_MAX 16u /* in flight; more only queue in the API server */
 #define STATUS_EVERY SECONDS(2)   /* how often what only informs people is written */
+#define RUN_TAKEN_AWAY_MAX 3u     /* runs that were evicted and the like do not count, so often */
+#define RUN_REBOOTED_MAX 1u       /* the same for those whose machine rebooted */
 #define TURN_GAP MSECONDS(20)     /* between two turns: many events are one look */
 #define RIGHTS_HINT "'drydock rbac operations' prints the roles that the controller needs"
 
@@ -54,6 +56,8 @@ struct job_state {
     bool deleting;
 };
 extern const struct store_kind job_state_kind;
+/* The body of a DELETE of exactly that Job. */
+void job_print_delete(const struct job_state *job, const char *propagation, struct buf *out);
 
 /* ── campaigns ─────────────────────────────────────────────────────────────────────────────── */
 
@@ -160,6 +164,8 @@ struct campaign {
     /* Of this turn. */
     bool open;      /* its window is */
     bool may_go_on; /* what was asked for may still begin */
+    bool stops;     /* what runs is to end as soon as it can; `stops_why` says why */
+    struct str stops_why;
     bool may_start; /* something new may be asked for */
     struct interval
         window; /* that is open, or comes next; ends with USEC_NEVER if it never closes */
@@ -230,6 +236,7 @@ struct work {
     bool begins;             /* a request is being set to InProgress */
     usec_t approved;         /* monotonic: when it was first seen to be approved; 0 = it is not */
     struct buf request_name; /* that is being written */
+    struct buf job_key;      /* of the Job that is being made or deleted, as the store has it */
     struct buf waits;        /* for what, in words */
 };
 
@@ -409,6 +416,9 @@ void work_facts(struct work *w, const struct turn_machine *machine, const struct
 /* The MaintenanceRequest of the visit; NULL: there is none. */
 const struct maintenance_request *work_request(const struct work *w, const struct visit_record *v);
 
+/* How the store names a Job; and the Job, NULL: there is none. */
+struct str work_job_key(const struct work *w, struct str name);
+const struct job_state *work_find_job(const struct work *w, struct str name);
 /* The name of the Job of a run, or of its preflight. */
 struct str work_job_name(const struct work *w, const struct visit_record *v,
                          const struct visit_run *run, bool preflight);

@@ -98,10 +98,73 @@ static void visit_fail_run(struct visit *v, uint32_t i)
 {
     struct visit_run *failed = &v->record->runs[i];
     run_enter(v, i, v->f->retry_free ? VISIT_RUN_NOT_RUN : VISIT_RUN_FAILED);
+    failed->interrupted = v->f->retry_free;
     failed->reason = v->f->job_reason;
     failed->message = v->f->job_message;
     v->record->keep_cordon = v->record->keep_cordon || !v->f->retry_free;
     visit_skip_later(v, i);
+}
+
+/* ── stopping ──────────────────────────────────────────────────────────────────────────────── */
+
+static bool run_must_stop(const struct visit *v, uint32_t i)
+{
+    return (v->f->stop >> i & 1u) != 0;
+}
+
+/* It is not counted as an attempt, and stays due. */
+static void visit_stop_run(struct visit *v, uint32_t i)
+{
+    run_enter(v, i, VISIT_RUN_NOT_RUN);
+    v->record->runs[i].stopping = false;
+    v->record->runs[i].reason = STR("Stopped");
+    v->record->runs[i].message = v->f->stop_why;
+}
+
+/* What has not begun does not begin. A machine that was only made ready goes back to work. */
+static bool visit_stop_waiting(struct visit *v)
+{
+    bool stopped = false;
+    if (v->was->phase < VISIT_CORDONING || v->was->phase > VISIT_RUNNING) {
+        return false;
+    }
+    for (uint32_t i = 0; i < v->record->run_n; i++) {
+        if (v->record->runs[i].phase == VISIT_RUN_PENDING && run_must_stop(v, i)) {
+            visit_stop_run(v, i);
+            stopped = true;
+        }
+    }
+    if (stopped && v->was->phase < VISIT_RUNNING && visit_open_run(v->record) < 0) {
+        visit_enter(v, VISIT_ENDING, 0);
+    }
+    return stopped;
+}
+
+/* True when the run has ended, or is on its way to it. The record says so before its Job goes, so
+ * that whoever leads next does not make it again. */
+static bool visit_stop_running(struct visit *v, uint32_t i)
+{
+    const struct visit_run *run = &v->was->runs[i];
+    if (!run->stopping && !run_must_stop(v, i)) {
+        return false;
+    }
+    if (!run->stopping) {
+        v->record->runs[i].stopping = v->f->job != VISIT_JOB_SUCCEEDED;
+        return v->f->job != VISIT_JOB_SUCCEEDED;
+    }
+    if (v->f->job == VISIT_JOB_SUCCEEDED) {
+        v->record->runs[i].stopping = false; /* it was faster */
+        return false;
+    }
+    if (v->f->job == VISIT_JOB_ACTIVE) {
+        v->plan->stop = true;
+        visit_wait(v,
+                   arena_printf(v->out, "operation '" STR_FMT "' to stop", STR_ARG(run->operation)),
+                   USEC_NEVER);
+    } else {
+        visit_stop_run(v, i);
+    }
+    return true;
 }
 
 static bool visit_wants_reboot(const struct visit_record *r)
@@ -347,6 +410,7 @@ static void visit_checked(struct visit *v, uint32_t i)
     struct visit_run *run = &v->record->runs[i];
     if (v->f->job == VISIT_JOB_FAILED) {
         run_enter(v, i, v->f->retry_free ? VISIT_RUN_NOT_RUN : VISIT_RUN_FAILED);
+        run->interrupted = v->f->retry_free;
         run->reason = STR("Preflight");
         run->message = v->f->job_message;
         visit_skip_later(v, i);
@@ -431,6 +495,9 @@ static void visit_running(struct visit *v)
         } else {
             run_enter(v, i, VISIT_RUN_RUNNING);
         }
+        return;
+    }
+    if (visit_stop_running(v, i)) {
         return;
     }
     switch (f->job) {
@@ -552,6 +619,9 @@ void visit_decide(const struct visit_record *v, const struct visit_facts *f, str
         ret->record.message = STR("the machine's Node object is gone, or is another one now");
         visit_end_open_runs(&visit, VISIT_RUN_NOT_RUN, ret->record.failure, ret->record.message);
         visit_enter(&visit, VISIT_ENDING, 0);
+        return;
+    }
+    if (visit_stop_waiting(&visit)) {
         return;
     }
     switch (v->phase) {

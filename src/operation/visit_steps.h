@@ -41,6 +41,11 @@ struct visit_facts {
     uint32_t request_grant;
     bool request_held; /* the arbiter holds its ask, under that number */
 
+    /* Runs that are to end as soon as they can, one bit each: their window has closed, or their
+     * object is deleted, and it says so. */
+    uint32_t stop;
+    struct str stop_why;
+
     bool may_start;     /* window, waves, holds and suspension allow a visit to begin */
     struct str why_not; /* otherwise, in words */
     bool gates_asked;   /* the request is approved, and gates are being asked once more */
@@ -94,6 +99,7 @@ struct visit_plan {
     bool drain;
     int32_t run;      /* whose Job should exist; -1 = none */
     bool preflight;   /* that of its preflight */
+    bool stop;        /* the Job of the open run should be deleted */
     bool reboot;      /* the reboot's Job should exist */
     struct str waits; /* for what, in words */
     usec_t next;      /* wall: when the answer could change by itself; USEC_NEVER */

@@ -58,6 +58,7 @@ void work_free(struct work *w)
     list_del(&w->link);
     buf_done(&w->waits);
     buf_done(&w->request_name);
+    buf_done(&w->job_key);
     arena_done(&w->memory);
     alloc_free(w);
 }
@@ -270,6 +271,11 @@ static void print_operation(const struct operation_state *s, struct json_writer 
     jw_pair_time(j, "tick", s->tick);
     jw_pair_time(j, "startedAt", s->started);
     jw_pair_time(j, "finishedAt", s->finished);
+    if (s->interruptions > 0) {
+        jw_pair_i64(j, "interruptions", s->interruptions);
+        jw_pair_some(j, "interruptedRevision", s->interrupted_revision);
+        jw_pair_time(j, "interruptedTick", s->interrupted_tick);
+    }
     if (s->success_revision.n > 0) {
         jw_key(j, STR("lastSuccess"));
         jw_obj(j);
@@ -312,6 +318,26 @@ static struct operation_state run_result(const struct work *w, const struct visi
     return s;
 }
 
+/* A run that was taken away leaves what was known as it was, and is counted. */
+static struct operation_state run_interruption(const struct visit_run *run,
+                                               const struct operation_state *old)
+{
+    struct operation_state s = { .maintenance = run->maintenance,
+                                 .maintenance_uid = run->maintenance_uid,
+                                 .operation = run->operation };
+    s = old != NULL && str_eq(old->maintenance_uid, run->maintenance_uid) ? *old : s;
+    bool same = str_eq(s.interrupted_revision, run->revision) && s.interrupted_tick == run->tick;
+    s.interruptions = same ? s.interruptions + 1 : 1;
+    s.interrupted_revision = run->revision;
+    s.interrupted_tick = run->tick;
+    return s;
+}
+
+static bool run_is_noted(const struct visit_run *run)
+{
+    return run_is_result(run) || run->interrupted;
+}
+
 static void print_results(const struct work *w, const struct turn_machine *machine,
                           const struct visit_record *v, struct json_writer *j)
 {
@@ -319,10 +345,12 @@ static void print_results(const struct work *w, const struct turn_machine *machi
     uint32_t n = 0;
     jw_arr(j);
     for (uint32_t i = 0; i < v->run_n && n < NODE_STATE_OPERATIONS_MAX; i++) {
-        if (run_is_result(&v->runs[i])) {
+        if (run_is_noted(&v->runs[i])) {
             const struct operation_state *old =
                 node_state_find(state, v->runs[i].maintenance, v->runs[i].operation);
-            struct operation_state s = run_result(w, v, &v->runs[i], old);
+            struct operation_state s = run_is_result(&v->runs[i])
+                                           ? run_result(w, v, &v->runs[i], old)
+                                           : run_interruption(&v->runs[i], old);
             print_operation(&s, j);
             n++;
         }
@@ -330,7 +358,7 @@ static void print_results(const struct work *w, const struct turn_machine *machi
     for (uint32_t i = 0; i < state->operation_n && n < NODE_STATE_OPERATIONS_MAX; i++) {
         const struct operation_state *s = &state->operations[i];
         const struct visit_run *run = visit_find_run(v, s);
-        bool replaced = run != NULL && run_is_result(run);
+        bool replaced = run != NULL && run_is_noted(run);
         bool known = operations_campaign(w->o, s->maintenance_uid) != NULL;
         if (!replaced && known) {
             print_operation(s, j);

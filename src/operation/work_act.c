@@ -244,9 +244,13 @@ static void act_on_job(void *ctx, const struct api_reply *reply)
     CLEANUP(writer_reply_done)
     struct writer_reply r;
     o->in_flight--;
-    enum retry_verdict verdict = writer_on_reply(&w->job, reply, NULL, STR_NONE, &r);
-    operations_note_made(o, MADE_JOB, verdict, &r.err);
-    if (verdict != RETRY_DONE && verdict != RETRY_OBSERVE) {
+    bool made = w->job.verb == API_POST;
+    enum retry_verdict verdict =
+        writer_on_reply(&w->job, reply, &o->jobs.store, buf_str(&w->job_key), &r);
+    if (made) {
+        operations_note_made(o, MADE_JOB, verdict, &r.err);
+    }
+    if (made && verdict != RETRY_DONE && verdict != RETRY_OBSERVE) {
         log_warn(o->log, "the Job of a visit could not be made", KV_STR("node", w->name),
                  KV_ERR(&r.err));
         buf_reset(&w->waits);
@@ -256,18 +260,40 @@ static void act_on_job(void *ctx, const struct api_reply *reply)
     core_written(o->core);
 }
 
-static void act_send_job(struct work *w)
+static void act_send_job(struct work *w, enum api_verb verb, struct str name)
 {
     struct operations *o = w->o;
+    buf_reset(&w->job_key);
+    buf_add(&w->job_key, work_job_key(w, name));
     buf_reset(&o->path);
     buf_add(&o->path, STR("/apis/batch/v1/namespaces/"));
     client_add_segment(&o->path, o->config.jobs_namespace);
     buf_add(&o->path, STR("/jobs"));
+    if (verb == API_DELETE) {
+        buf_add_char(&o->path, '/');
+        client_add_segment(&o->path, name);
+    }
     o->in_flight++;
-    writer_send(&w->job,
-                &(struct api_request){
-                    .verb = API_POST, .path = buf_str(&o->path), .body = buf_str(&o->body) },
-                0, act_on_job, w);
+    writer_send(
+        &w->job,
+        &(struct api_request){ .verb = verb, .path = buf_str(&o->path), .body = buf_str(&o->body) },
+        0, act_on_job, w);
+}
+
+/* Its pod is told to end, as with every pod that is deleted. */
+static void act_stop(struct work *w, const struct visit_record *v)
+{
+    int32_t open = visit_open_run(v);
+    if (open < 0 || !act_may_send(w, &w->job, 0)) {
+        return;
+    }
+    struct str name = work_job_name(w, v, &v->runs[open], /* preflight= */ false);
+    const struct job_state *job = work_find_job(w, name);
+    if (job != NULL && !job->deleting) {
+        job_print_delete(job, "Foreground",
+                         &w->o->body); /* so it is there until its pod has ended */
+        act_send_job(w, API_DELETE, name);
+    }
 }
 
 static bool act_jobs_are_full(const struct work *w)
@@ -302,24 +328,20 @@ static void act_run(struct work *w, const struct turn_machine *machine,
         buf_printf(&w->waits, "%s", err.msg);
         return;
     }
-    act_send_job(w);
+    act_send_job(w, API_POST, run_job_name(&spec, &o->tmp));
 }
 
 static void act_reboot(struct work *w, const struct turn_machine *machine,
                        const struct visit_record *v)
 {
     struct operations *o = w->o;
-    CLEANUP(buf_done)
-    struct buf key = { 0 };
     const struct run_job_reboot reboot = { .visit = v->reboot_id, .boot_id = v->boot_id };
     const struct campaign *c = NULL;
     for (uint32_t i = 0; i < v->run_n && c == NULL; i++) {
         c = operations_campaign(o, v->runs[i].maintenance_uid);
     }
-    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(o->config.jobs_namespace),
-               STR_ARG(run_job_reboot_name(&reboot, &o->tmp)));
-    if (c == NULL || store_find(&o->jobs.store, buf_str(&key)) != NULL ||
-        !act_may_send(w, &w->job, 0)) {
+    struct str name = run_job_reboot_name(&reboot, &o->tmp);
+    if (c == NULL || work_find_job(w, name) != NULL || !act_may_send(w, &w->job, 0)) {
         return;
     }
     buf_reset(&o->body);
@@ -338,7 +360,7 @@ static void act_reboot(struct work *w, const struct turn_machine *machine,
             .priority_class = o->config.priority_class,
         },
         &reboot, &o->body);
-    act_send_job(w);
+    act_send_job(w, API_POST, name);
 }
 
 void work_act(struct work *w, const struct turn_machine *machine, const struct visit_record *v,
@@ -357,6 +379,9 @@ void work_act(struct work *w, const struct turn_machine *machine, const struct v
     }
     if (plan->run >= 0) {
         act_run(w, machine, v, plan);
+    }
+    if (plan->stop) {
+        act_stop(w, v);
     }
     if (plan->reboot) {
         act_reboot(w, machine, v);

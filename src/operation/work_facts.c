@@ -129,6 +129,18 @@ static void facts_add_start(struct work *w, const struct turn_machine *machine,
     }
 }
 
+static void facts_add_stops(const struct work *w, const struct visit_record *v,
+                            struct visit_facts *f)
+{
+    for (uint32_t i = 0; i < v->run_n; i++) {
+        const struct campaign *c = operations_campaign(w->o, v->runs[i].maintenance_uid);
+        if (c != NULL && c->stops) {
+            f->stop |= 1u << i;
+            f->stop_why = c->stops_why;
+        }
+    }
+}
+
 static usec_t reboot_min_interval(const struct work *w, const struct visit_record *v)
 {
     usec_t interval = 0;
@@ -170,12 +182,15 @@ static void facts_add_node(const struct work *w, const struct turn_machine *mach
 
 /* ── Jobs ──────────────────────────────────────────────────────────────────────────────────── */
 
-static const struct job_state *work_find_job(const struct work *w, struct str name)
+struct str work_job_key(const struct work *w, struct str name)
 {
-    CLEANUP(buf_done)
-    struct buf key = { 0 };
-    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(w->o->config.jobs_namespace), STR_ARG(name));
-    const struct store_item *item = store_find(&w->o->jobs.store, buf_str(&key));
+    return arena_printf(&w->o->tmp, STR_FMT "/" STR_FMT, STR_ARG(w->o->config.jobs_namespace),
+                        STR_ARG(name));
+}
+
+const struct job_state *work_find_job(const struct work *w, struct str name)
+{
+    const struct store_item *item = store_find(&w->o->jobs.store, work_job_key(w, name));
     return item != NULL ? item->object : NULL;
 }
 
@@ -195,18 +210,43 @@ struct str work_job_name(const struct work *w, const struct visit_record *v,
         &w->o->tmp);
 }
 
-/* Taken away through no fault of the payload: the attempt does not count. A machine that rebooted
- * while the payload ran has ended it, too. */
-static bool run_was_interrupted(const struct work *w, const struct visit_facts *f,
-                                const struct visit_record *v)
+/* How often that has happened to this operation here, at the same revision and tick. */
+static uint32_t run_interruptions(const struct turn_machine *machine, const struct visit_run *run)
 {
-    bool rebooted = f->node_there && v->boot_id.n > 0 && !str_eq(f->boot_id, v->boot_id);
-    return w->output.taken_away || (rebooted && !w->output.message.said);
+    const struct operation_state *s =
+        node_state_find(machine->state, run->maintenance, run->operation);
+    bool same = s != NULL && str_eq(s->maintenance_uid, run->maintenance_uid) &&
+                str_eq(s->interrupted_revision, run->revision) && s->interrupted_tick == run->tick;
+    return same ? s->interruptions : 0;
 }
 
-static void facts_add_end(struct work *w, const struct visit_record *v, const struct job_state *job,
-                          bool preflight, struct visit_facts *f)
+/* Taken away through no fault of the payload: the attempt does not count, a few times. A machine
+ * that rebooted while the payload ran has ended it, too; once that may be chance. */
+static void facts_add_interruption(const struct work *w, const struct turn_machine *machine,
+                                   const struct visit_record *v, const struct visit_run *run,
+                                   struct visit_facts *f)
 {
+    uint32_t before = run_interruptions(machine, run);
+    bool rebooted = f->node_there && v->boot_id.n > 0 && !str_eq(f->boot_id, v->boot_id) &&
+                    !w->output.message.said;
+    if (w->output.taken_away) {
+        f->job_reason = w->output.pod_reason;
+        f->retry_free = before < RUN_TAKEN_AWAY_MAX;
+    } else if (rebooted) {
+        f->job_reason = STR("RebootedDuringRun");
+        f->retry_free = before < RUN_REBOOTED_MAX;
+    }
+    if (f->job_reason.n > 0 && f->job_message.n == 0 && (w->output.taken_away || rebooted)) {
+        f->job_message =
+            arena_printf(&w->o->tmp, "its pod was taken away, %u time(s) by now", before + 1);
+    }
+}
+
+static void facts_add_end(struct work *w, const struct turn_machine *machine,
+                          const struct visit_record *v, const struct visit_run *run,
+                          const struct job_state *job, struct visit_facts *f)
+{
+    bool preflight = v->phase == VISIT_CHECKING;
     if (!run_output_know(w, job)) {
         f->job = VISIT_JOB_ACTIVE; /* until its pod has been asked how it ended */
         return;
@@ -216,12 +256,15 @@ static void facts_add_end(struct work *w, const struct visit_record *v, const st
     f->job = job->state == RUN_JOB_SUCCEEDED || pulled ? VISIT_JOB_SUCCEEDED : VISIT_JOB_FAILED;
     f->nothing_to_do = m->said && m->nothing_to_do;
     f->reboot_required = m->said && m->reboot_required;
-    f->retry_free = f->job == VISIT_JOB_FAILED && run_was_interrupted(w, f, v);
-    f->job_reason = w->output.taken_away ? w->output.pod_reason : job->reason;
+    f->job_reason = job->reason;
     f->job_message = m->output;
+    if (f->job == VISIT_JOB_FAILED) {
+        facts_add_interruption(w, machine, v, run, f);
+    }
 }
 
-static void facts_add_run(struct work *w, const struct visit_record *v, struct visit_facts *f)
+static void facts_add_run(struct work *w, const struct turn_machine *machine,
+                          const struct visit_record *v, struct visit_facts *f)
 {
     bool preflight = v->phase == VISIT_CHECKING;
     int32_t open = visit_open_run(v);
@@ -240,7 +283,7 @@ static void facts_add_run(struct work *w, const struct visit_record *v, struct v
     f->superseded = op == NULL || !str_eq(op->revision, run->revision) || c->m->dry_run;
     const struct job_state *job = work_find_job(w, work_job_name(w, v, run, preflight));
     if (job == NULL) {
-        f->job = VISIT_JOB_ABSENT;
+        f->job = w->job.call != NULL ? VISIT_JOB_ACTIVE : VISIT_JOB_ABSENT;
     } else if (!str_eq(job->owner_uid, run->maintenance_uid)) {
         f->job = VISIT_JOB_FAILED;
         f->job_reason = STR("ForeignJob");
@@ -248,7 +291,7 @@ static void facts_add_run(struct work *w, const struct visit_record *v, struct v
     } else if (job->state == RUN_JOB_ACTIVE) {
         f->job = VISIT_JOB_ACTIVE;
     } else {
-        facts_add_end(w, v, job, preflight, f);
+        facts_add_end(w, machine, v, run, job, f);
     }
 }
 
@@ -263,8 +306,9 @@ void work_facts(struct work *w, const struct turn_machine *machine, const struct
     };
     facts_add_request(w, v, ret);
     facts_add_start(w, machine, v, ret);
+    facts_add_stops(w, v, ret);
     facts_add_node(w, machine, v, ret);
-    facts_add_run(w, v, ret);
+    facts_add_run(w, machine, v, ret);
     ret->drain_done = w->drain != NULL && w->drained && drain_is_done(w->drain);
     if (w->drain != NULL) {
         struct drain_status s;

@@ -212,6 +212,70 @@ TEST(visit_goes_through_all_its_steps)
     CHECK_STR(w.plan.record.failure, "");
 }
 
+TEST(visit_stops_what_runs_when_it_is_told_to)
+{
+    CLEANUP(world_done)
+    struct world w;
+    world_init(&w);
+    world_settle(&w);
+    world_approve(&w);
+    world_settle(&w);
+    w.f.drain_done = true;
+    world_settle(&w);
+    CHECK_EQ(w.record.phase, VISIT_RUNNING);
+    CHECK_EQ(w.f.job, VISIT_JOB_ACTIVE);
+    CHECK(!w.plan.stop);
+    w.f.stop = 3;
+    w.f.stop_why = STR("the window has closed");
+    world_settle(&w);
+    CHECK(w.plan.stop); /* written down first, then done */
+    CHECK(w.record.runs[0].stopping);
+    CHECK_EQ(w.record.runs[1].phase, VISIT_RUN_NOT_RUN);
+    w.f.job = VISIT_JOB_ABSENT;
+    world_settle(&w);
+    CHECK(!w.there);
+    CHECK_EQ(w.plan.record.runs[0].phase, VISIT_RUN_NOT_RUN);
+    CHECK_STR(w.plan.record.runs[0].reason, "Stopped");
+    CHECK(!w.f.unschedulable);
+    CHECK_EQ(w.reboots, 0);
+}
+
+TEST(visit_lets_a_run_succeed_that_was_faster_than_its_stop)
+{
+    CLEANUP(world_done)
+    struct world w;
+    world_init(&w);
+    world_settle(&w);
+    world_approve(&w);
+    world_settle(&w);
+    w.f.drain_done = true;
+    world_settle(&w);
+    w.f.stop = 3;
+    world_settle(&w);
+    CHECK(w.record.runs[0].stopping);
+    world_finish_job(&w, VISIT_JOB_SUCCEEDED);
+    world_settle(&w);
+    CHECK(!w.there);
+    CHECK_EQ(w.plan.record.runs[0].phase, VISIT_RUN_SUCCEEDED);
+    CHECK_EQ(w.plan.record.runs[1].phase, VISIT_RUN_NOT_RUN);
+}
+
+TEST(visit_that_is_told_to_stop_while_it_drains_gives_the_machine_back)
+{
+    CLEANUP(world_done)
+    struct world w;
+    world_init(&w);
+    world_settle(&w);
+    world_approve(&w);
+    world_settle(&w);
+    CHECK_EQ(w.record.phase, VISIT_DRAINING);
+    w.f.stop = 3;
+    world_settle(&w);
+    CHECK(!w.there);
+    CHECK_EQ(w.jobs, 0);
+    CHECK(!w.f.unschedulable);
+}
+
 TEST(visit_does_nothing_while_what_is_around_it_is_not_known)
 {
     CLEANUP(world_done)
