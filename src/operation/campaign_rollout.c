@@ -1,6 +1,5 @@
 /* The machines of a NodeMaintenance: what each has done, what is due there, and which of them come
  * next. */
-#include "base/timestamp.h"
 #include "operation/operations_internal.h"
 
 #include <stdlib.h>

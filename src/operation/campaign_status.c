@@ -1,5 +1,4 @@
 /* The status of a NodeMaintenance: the ledger of its visits, and what people read. */
-#include "base/timestamp.h"
 #include "operation/operations_internal.h"
 
 #define ACTIVE_MAX 32u /* the schema's, as those below */
@@ -198,7 +197,10 @@ static void print_conditions(const struct campaign *c, const struct summary *s,
     campaign_print_condition(&x, "Accepted", valid, valid ? STR("Valid") : c->problem_reason,
                              c->problem);
     campaign_print_condition(&x, "WindowOpen", valid && c->open,
-                             c->open ? STR("Open") : STR("Closed"), STR_NONE);
+                             !c->open                    ? STR("Closed")
+                             : campaign_is_overridden(c) ? STR("Override")
+                                                         : STR("Open"),
+                             STR_NONE);
     campaign_print_condition(&x, "Progressing", c->counts.in_visit > 0, s->reason, s->message);
     campaign_print_condition(&x, "Paused", c->paused || c->m->suspend || c->m->held,
                              c->m->suspend ? STR("UserSuspended")
@@ -426,7 +428,9 @@ static void campaign_on_written(void *ctx, const struct api_reply *reply)
     o->in_flight--;
     enum retry_verdict verdict =
         writer_on_reply(&c->writer, reply, &o->maintenances.store, c->item->name, &r);
-    if (verdict != RETRY_DONE) {
+    if (verdict == RETRY_DONE) {
+        campaign_tell_turning(c);
+    } else {
         buf_reset(&c->sent);
     }
     if (verdict != RETRY_DONE && verdict != RETRY_OBSERVE) {
@@ -523,7 +527,10 @@ void campaign_write(struct campaign *c)
     struct buf text = { 0 };
     const struct jval *old = NULL;
     struct err err = { 0 };
+    struct summary summary;
     campaign_find_places(c);
+    campaign_summarize(c, &summary);
+    c->phase = summary.phase;
     if (campaign_write_finalizer(c)) {
         return;
     }
@@ -559,5 +566,6 @@ void campaign_write(struct campaign *c)
     c->written = loop_now(o->loop);
     buf_reset(&c->sent);
     buf_add(&c->sent, buf_str(&text));
+    campaign_note_turning(c, old, buf_str(&text));
     campaign_send_status(c);
 }

@@ -1,6 +1,5 @@
 /* When a NodeMaintenance may start something: its window, freezes, and the ticks of its operations.
  */
-#include "base/timestamp.h"
 #include "operation/operations_internal.h"
 
 #define FREEZES_MAX 64u      /* windows that freeze everything, as many as count */
@@ -148,6 +147,11 @@ static void campaign_look_at_close(struct campaign *c, const struct window_parts
     }
 }
 
+bool campaign_is_overridden(const struct campaign *c)
+{
+    return c->m->window.has_override && c->o->now < c->m->window.override_until;
+}
+
 void campaign_look_at_window(struct campaign *c)
 {
     const struct maintenance_when *when = &c->m->window;
@@ -157,7 +161,7 @@ void campaign_look_at_window(struct campaign *c)
     c->window = (struct interval){ USEC_NEVER, USEC_NEVER };
     c->stops = c->m->meta.deleting && c->m->abort_on_delete;
     c->stops_why = STR("the object is being deleted, and deletionPolicy is Abort");
-    if (when->has_override && c->o->now < when->override_until) {
+    if (campaign_is_overridden(c)) {
         c->open = true;
         c->may_start = true;
         c->window = (struct interval){ 0, when->override_until };

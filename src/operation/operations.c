@@ -55,31 +55,6 @@ struct campaign *operations_campaign_named(const struct operations *o, struct st
     return item != NULL ? item->extra : NULL;
 }
 
-void operations_tell(struct operations *o, const struct campaign *c, struct str node, bool warning,
-                     const char *reason, struct str note)
-{
-    const struct turn_machine *machine = node.n > 0 ? operations_machine(o, node) : NULL;
-    struct recorder_event event = {
-        .type = warning ? STR("Warning") : STR("Normal"),
-        .reason = str_from(reason),
-        .action = STR("Operate"),
-        .note = note,
-        .regarding = { .kind = STR("NodeMaintenance"),
-                       .api_version = STR(OPERATION_API_VERSION),
-                       .name = c->m->meta.name,
-                       .uid = c->m->meta.uid },
-    };
-    if (node.n > 0) {
-        event.related = (struct recorder_ref){
-            .kind = STR("Node"),
-            .api_version = STR("v1"),
-            .name = node,
-            .uid = machine != NULL ? machine->node->uid : STR_NONE,
-        };
-    }
-    recorder_add(&o->core->recorder, &event);
-}
-
 /* ── the turn ──────────────────────────────────────────────────────────────────────────────── */
 
 static int machine_cmp(const void *a, const void *b)
@@ -308,7 +283,10 @@ static void turn_campaigns(struct operations *o)
     turn_look_at_campaigns(o);
     turn_work(o);
     LIST_EACH (&o->campaigns, link) {
-        campaign_write(CONTAINER_OF(link, struct campaign, link));
+        struct campaign *c = CONTAINER_OF(link, struct campaign, link);
+        campaign_count_missed(c);
+        campaign_tell_gathered(c);
+        campaign_write(c);
     }
     gate_questions_sweep(o);
     job_history_trim(o);
@@ -564,6 +542,8 @@ struct operations *operations_new(struct core *core, const struct operations_con
     operations_init_informer(o, &o->requests, &mrequest_kind, REQUESTS_QUERY);
     o->part.annotations = annotations;
     o->part.annotation_n = ARRAY_LEN(annotations);
+    operations_events_init(o);
+    operations_metrics_init(o);
     core_join(core, &o->part, &operations_ops);
     return o;
 }
@@ -574,6 +554,7 @@ void operations_free(struct operations *o)
         return;
     }
     core_leave(&o->part);
+    operations_metrics_done(o);
     if (o->trim_call != NULL) {
         api_cancel(o->core->client.api, STEAL(o->trim_call));
     }

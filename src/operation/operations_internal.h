@@ -17,11 +17,16 @@
  *   job_history.c         Jobs that are not needed any more
  *   machine_facts.c       what a Node says of its machine
  *   prerequisites.c       namespaces and rights that are missing
+ *   operations_events.c   what is told as Events
+ *   operations_metrics.c  what is counted for Prometheus
  *   series_members.c      the machines of a series
  *   reference_status.c    the status of windows, series and templates (reference_status.h)
  */
 #pragma once
 
+#include "base/metric.h"
+#include "base/ratelimit.h"
+#include "base/timestamp.h"
 #include "calendar/opening_hours.h"
 #include "drain/cordon.h"
 #include "kube/writer.h"
@@ -139,6 +144,19 @@ struct campaign_counts {
     uint32_t unreachable;
 };
 
+/* Runs that succeeded, until they are told. */
+struct campaign_gathered {
+    usec_t since; /* wall */
+    uint32_t succeeded;
+    uint32_t skipped;
+};
+
+/* The tick of a cron operation, and on how many machines it was not served. */
+struct campaign_tick {
+    usec_t at;
+    uint32_t unserved;
+};
+
 struct campaign {
     struct operations *o;
     struct list link;
@@ -149,6 +167,10 @@ struct campaign {
     struct buf sent; /* the status as it was last sent, without places */
     struct window_rest_durations durations;
     struct list gate_pauses;
+    struct campaign_gathered gathered;
+    struct campaign_tick ticks[OPERATIONS_MAX];
+    unsigned turned;   /* what the status that is being written says for the first time */
+    const char *phase; /* as it was last composed; NULL = not yet */
 
     /* Compiled: again when the object, or something that it refers to, has changed. */
     struct arena memory;
@@ -231,6 +253,10 @@ struct work {
     enum visit_cordon_step cordon_step; /* that is under way */
     struct drain *drain;
     bool drained; /* the drain said so */
+    usec_t began; /* wall: when the visit took its machine, as far as is known; 0 = it has not */
+    bool ends;    /* the visit's record is being removed: */
+    struct visit_record ended;
+    struct arena ended_memory;
     struct run_output output;
     bool wanted;             /* looked at in this turn */
     bool begins;             /* a request is being set to InProgress */
@@ -248,6 +274,15 @@ struct operations_refusal {
     usec_t until; /* monotonic: that counts no longer; 0 = it was not refused */
     enum err_code code;
     struct buf text;
+};
+
+struct operations_metrics {
+    struct metric *campaigns;
+    struct metric *visits;
+    struct metric *windows;
+    struct metric *runs;
+    struct metric_series *missed;
+    struct metric_series *visit_seconds;
 };
 
 struct operations {
@@ -277,8 +312,10 @@ struct operations {
     uint64_t turns;
     uint32_t in_flight;
     struct operations_refusal refusals[MADE_KINDS];
-    struct list questions;      /* of gates */
-    uint32_t gate_calls;        /* in flight */
+    struct list questions; /* of gates */
+    uint32_t gate_calls;   /* in flight */
+    struct operations_metrics metrics;
+    struct ratelimit events;
     struct api_call *trim_call; /* deletes a Job that is not needed any more */
     struct buf path;
     struct buf body;
@@ -302,9 +339,24 @@ bool operations_may_send(const struct operations *o);
 struct turn_machine *operations_machine(const struct operations *o, struct str name);
 struct campaign *operations_campaign(const struct operations *o, struct str uid);
 struct campaign *operations_campaign_named(const struct operations *o, struct str name);
-/* An Event about a NodeMaintenance, or about a Node. */
+
+/* ── operations_events.c ───────────────────────────────────────────────────────────────────── */
+void operations_events_init(struct operations *o);
+/* An Event on a NodeMaintenance, and on the Node if one is named. */
 void operations_tell(struct operations *o, const struct campaign *c, struct str node, bool warning,
                      const char *reason, struct str note);
+/* How a visit ended. */
+void operations_tell_end(struct operations *o, struct str node, const struct visit_record *v);
+void campaign_tell_gathered(struct campaign *c);
+/* What the status `text` says that `old` did not; told when it has been written. */
+void campaign_note_turning(struct campaign *c, const struct jval *old, struct str text);
+void campaign_tell_turning(struct campaign *c);
+
+/* ── operations_metrics.c ──────────────────────────────────────────────────────────────────── */
+void operations_metrics_init(struct operations *o);
+void operations_metrics_done(struct operations *o);
+void operations_metrics_end(struct operations *o, const struct visit_record *v, usec_t took);
+void campaign_count_missed(struct campaign *c);
 
 /* ── campaign.c ────────────────────────────────────────────────────────────────────────────── */
 struct campaign *campaign_new(struct operations *o, struct store_item *item);
@@ -319,6 +371,7 @@ const struct campaign_operation *campaign_operation(const struct campaign *c, st
 
 /* ── campaign_window.c ─────────────────────────────────────────────────────────────────────── */
 void campaign_look_at_window(struct campaign *c);
+bool campaign_is_overridden(const struct campaign *c); /* by spec.window.override */
 void campaign_look_at_ticks(struct campaign *c);
 
 /* ── campaign_rollout.c ────────────────────────────────────────────────────────────────────── */

@@ -49,6 +49,7 @@ void work_reset(struct work *w)
     writer_init(&w->request, &w->o->core->client, &work_rules);
     writer_init(&w->job, &w->o->core->client, &work_rules);
     w->cordon_step = VISIT_CORDON_KEEP;
+    w->ends = false;
 }
 
 void work_free(struct work *w)
@@ -59,6 +60,7 @@ void work_free(struct work *w)
     buf_done(&w->waits);
     buf_done(&w->request_name);
     buf_done(&w->job_key);
+    arena_done(&w->ended_memory);
     arena_done(&w->memory);
     alloc_free(w);
 }
@@ -77,6 +79,24 @@ static void work_state_path(struct work *w, const char *behind)
         client_add_segment(&o->path, w->name);
         buf_add(&o->path, str_from(behind));
     }
+}
+
+/* The record is gone: it is told and counted once. */
+static void work_on_end(struct work *w)
+{
+    struct operations *o = w->o;
+    usec_t took = w->began > 0 ? MAX(o->now - w->began, 0) : 0;
+    for (uint32_t i = 0; took > 0 && i < w->ended.run_n; i++) {
+        struct campaign *c = operations_campaign(o, w->ended.runs[i].maintenance_uid);
+        bool first = i == 0 || !str_eq(w->ended.runs[i].maintenance_uid,
+                                       w->ended.runs[i - 1].maintenance_uid);
+        if (c != NULL && first) {
+            window_rest_add(&c->durations, took);
+        }
+    }
+    operations_tell_end(o, w->name, &w->ended);
+    operations_metrics_end(o, &w->ended, took);
+    w->began = 0;
 }
 
 static void work_on_state(void *ctx, const struct api_reply *reply)
@@ -98,6 +118,10 @@ static void work_on_state(void *ctx, const struct api_reply *reply)
         log_warn(o->log, "the NodeState could not be written", KV_STR("node", w->name),
                  KV_ERR(&r.err));
     }
+    if (w->ends && verdict == RETRY_DONE) {
+        work_on_end(w);
+    }
+    w->ends = false;
     operations_schedule(o);
     core_written(o->core);
 }
@@ -368,29 +392,6 @@ static void print_results(const struct work *w, const struct turn_machine *machi
     jw_arr_end(j);
 }
 
-static void work_tell_end(struct work *w, const struct visit_record *v)
-{
-    for (uint32_t i = 0; i < v->run_n; i++) {
-        const struct visit_run *run = &v->runs[i];
-        const struct campaign *c = operations_campaign(w->o, run->maintenance_uid);
-        if (c != NULL && run->phase == VISIT_RUN_FAILED) {
-            operations_tell(w->o, c, w->name, /* warning= */ true, "RunFailed",
-                            arena_printf(&w->o->tmp,
-                                         "operation " STR_FMT " failed on node " STR_FMT
-                                         ", attempt %u: " STR_FMT ": " STR_FMT,
-                                         STR_ARG(run->operation), STR_ARG(w->name), run->attempt,
-                                         STR_ARG(run->reason), STR_ARG(run->message)));
-        }
-    }
-    struct campaign *first =
-        v->run_n > 0 ? operations_campaign(w->o, v->runs[0].maintenance_uid) : NULL;
-    if (first != NULL && v->failure.n > 0) {
-        operations_tell(w->o, first, w->name, /* warning= */ true, "VisitFailed",
-                        arena_printf(&w->o->tmp, "node " STR_FMT ": " STR_FMT ": " STR_FMT,
-                                     STR_ARG(w->name), STR_ARG(v->failure), STR_ARG(v->message)));
-    }
-}
-
 /* The record goes, and what its runs did is kept. */
 static void work_end_visit(struct work *w, const struct turn_machine *machine,
                            const struct visit_record *v)
@@ -410,7 +411,9 @@ static void work_end_visit(struct work *w, const struct turn_machine *machine,
     print_results(w, machine, v, &j);
     jw_obj_end(&j);
     jw_arr_end(&j);
-    work_tell_end(w, v);
+    arena_reset(&w->ended_memory);
+    visit_record_copy(v, &w->ended_memory, &w->ended);
+    w->ends = true;
     work_state_path(w, "/status");
     work_send_state(w, API_PATCH, version);
 }
@@ -583,6 +586,9 @@ static void work_visit(struct work *w, const struct turn_machine *machine)
     struct visit_record v = machine->state->visit;
     struct visit_record stored = v;
     struct visit_plan plan = { 0 };
+    if (w->began == 0 && visit_touched(&v)) {
+        w->began = v.phase_time;
+    }
     if (visit_may_grow(&v) && machine->node != NULL) {
         struct visit_run *runs = ARENA_ARRAY(&o->tmp, struct visit_run, VISIT_RUNS_MAX);
         for (uint32_t i = 0; i < v.run_n; i++) {

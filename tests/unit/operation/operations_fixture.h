@@ -32,6 +32,7 @@ struct operations_fixture {
     struct requests_part requests;
     struct operations *operations;
     struct operations_config config;
+    struct metrics *metrics; /* may be NULL */
     struct arena memory;
     /* Watched at every commit. */
     uint32_t cordoned_most; /* nodes that a visit had cordoned at once */
@@ -218,6 +219,7 @@ static inline void operations_start(struct operations_fixture *x)
     x->core = core_new(&(struct core_config){
         .loop = loop,
         .api = &x->door.api,
+        .metrics = x->metrics,
         .identity = STR("drydock_1"),
         .use_limits = true,
         .limits = { .namespace = STR("default") },
