@@ -42,6 +42,9 @@ static void gate_read_kind(const struct spec_node *at, struct maintenance_gate *
     case GATE_PODS:
     case GATE_BLOCKING_PODS:
         gate_read_pods(at, g);
+        if (of_wave && g->kind == GATE_BLOCKING_PODS) {
+            spec_wrong(at, "Invalid", "another gate: a wave has no machine on which pods run");
+        }
         break;
     case GATE_ALERTS:
     case GATE_QUERY:

@@ -171,6 +171,7 @@ struct maintenance_wave_record {
     usec_t complete_at;
     usec_t soak_until;
     uint32_t restarts;
+    bool trouble; /* what restarted it lasts */
     struct str approved_by;
 };
 

@@ -54,6 +54,7 @@ void maintenance_record_read(const struct jval *object, struct arena *out,
             .complete_at = spec_time(&wave, "completeAt"),
             .soak_until = spec_time(&wave, "soakUntil"),
             .restarts = (uint32_t)spec_number(&wave, "restarts", 0, 0, INT32_MAX),
+            .trouble = spec_bool(&wave, "trouble", false),
             .approved_by = spec_text(&wave, "approvedBy"),
         },
         .gate = {

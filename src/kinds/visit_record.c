@@ -9,6 +9,7 @@ static const struct str phase_names[] = {
     [VISIT_RUNNING] = STR_INIT("Running"),
     [VISIT_REBOOTING] = STR_INIT("Rebooting"),
     [VISIT_SETTLING] = STR_INIT("Settling"),
+    [VISIT_VERIFYING] = STR_INIT("Verifying"),
     [VISIT_ENDING] = STR_INIT("Ending"),
 };
 static const struct str cordon_names[] = {

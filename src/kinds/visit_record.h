@@ -27,8 +27,9 @@ enum visit_phase {
     VISIT_RUNNING,
     VISIT_REBOOTING,
     VISIT_SETTLING,
-    VISIT_ENDING,  /* what is ours is undone, and the request is completed */
-    VISIT_UNKNOWN, /* of another version */
+    VISIT_VERIFYING, /* the machine is back at work, and gates behind the visit are asked */
+    VISIT_ENDING,    /* what is ours is undone, and the request is completed */
+    VISIT_UNKNOWN,   /* of another version */
 };
 
 /* Whose the machine's cordon is. */

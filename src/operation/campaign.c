@@ -285,6 +285,27 @@ static void campaign_find_windows(struct campaign *c)
     }
 }
 
+static const char *gates_unsupported(const struct maintenance_gates *gates)
+{
+    for (uint32_t i = 0; i < gates->n; i++) {
+        enum gate_kind kind = gates->items[i].kind;
+        if (kind != GATE_NODES && kind != GATE_PODS && kind != GATE_BLOCKING_PODS) {
+            return "spec.rollout: a gate other than nodes, pods or blockingPods";
+        }
+    }
+    return NULL;
+}
+
+static const char *campaign_unsupported_gate(const struct maintenance_rollout *r)
+{
+    const char *what = gates_unsupported(&r->before);
+    what = what != NULL ? what : gates_unsupported(&r->after);
+    for (uint32_t i = 0; i < r->wave_n; i++) {
+        what = what != NULL ? what : gates_unsupported(&r->waves[i].gates);
+    }
+    return what;
+}
+
 static void campaign_check_supported(struct campaign *c)
 {
     const struct node_maintenance *m = c->m;
@@ -306,17 +327,8 @@ static void campaign_check_supported(struct campaign *c)
         what = "spec.disruption.nodeLabels";
     } else if (m->rollout.exclusive_group.n > 0) {
         what = "spec.rollout.exclusiveGroup";
-    } else if (m->rollout.after.n > 0) {
-        what = "spec.rollout.gates.afterNode";
-    }
-    for (uint32_t i = 0; i < m->rollout.before.n; i++) {
-        enum gate_kind kind = m->rollout.before.items[i].kind;
-        if (kind != GATE_NODES && kind != GATE_PODS && kind != GATE_BLOCKING_PODS) {
-            what = "spec.rollout.gates.beforeNode: a gate other than nodes, pods or blockingPods";
-        }
-    }
-    for (uint32_t i = 0; i < m->rollout.wave_n; i++) {
-        what = m->rollout.waves[i].gates.n > 0 ? "spec.rollout.waves[].gates" : what;
+    } else {
+        what = campaign_unsupported_gate(&m->rollout);
     }
     if (what != NULL) {
         campaign_refuse(c, "Unsupported",

@@ -65,6 +65,7 @@ static struct gate_look gate_look_at_nodes(const struct campaign *c, const struc
     }
     return (struct gate_look){ .verdict = why.n > 0 ? GATE_REFUSES : GATE_PASSES,
                                .fresh = true,
+                               .recent = true,
                                .why = why,
                                .next = USEC_NEVER };
 }
@@ -95,14 +96,14 @@ struct gates_answer campaign_gates_ask(struct campaign *c, const char *list,
     struct arena *out = &c->o->tmp;
     for (uint32_t i = 0; i < gates->n; i++) {
         const struct gate_place p = { list, i, &gates->items[i], asker->machine };
-        if (asker->skips != NULL && asker->skips(c, &p)) {
+        if (asker->skips != NULL && asker->skips(c, asker, &p)) {
             continue;
         }
         struct gate_look look = p.gate->kind == GATE_NODES
                                     ? gate_look_at_nodes(c, &p)
                                     : gate_question_look(c, &p, asker->since);
         /* While it is asked again, what it said before is still said to people. */
-        bool refuses = look.verdict == GATE_REFUSES && (look.fresh || asker->since == 0);
+        bool refuses = look.verdict == GATE_REFUSES && look.recent;
         if (refuses && answer.verdict != GATE_REFUSES) {
             struct str place = gate_place_name(&p, out);
             answer = (struct gates_answer){
@@ -136,14 +137,17 @@ static bool gate_waits_here(const struct campaign *c, struct str place)
 }
 
 /* It was waited for long enough, and its author wants to go on without. */
-static bool gate_is_skipped(const struct campaign *c, const struct gate_place *p)
+static bool gate_is_skipped(const struct campaign *c, const struct gates_asker *asker UNUSED,
+                            const struct gate_place *p)
 {
     return p->gate->on_timeout == GATE_SKIP && gate_waits_here(c, gate_place_name(p, &c->o->tmp)) &&
            c->o->now >= c->m->record.gate.since + p->gate->timeout;
 }
 
 /* Whoever may be skipped after a while has had that while before the request was made. */
-static bool gate_is_not_for_approval(const struct campaign *c UNUSED, const struct gate_place *p)
+static bool gate_is_not_for_approval(const struct campaign *c UNUSED,
+                                     const struct gates_asker *asker UNUSED,
+                                     const struct gate_place *p)
 {
     return p->gate->on_timeout == GATE_SKIP;
 }

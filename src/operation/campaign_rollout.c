@@ -499,12 +499,20 @@ static struct rollout_record campaign_wave_record(const struct campaign *c)
     if (!w->given || !str_eq(w->revision, c->revision) || w->tick != c->tick) {
         return (struct rollout_record){ 0 };
     }
-    return (struct rollout_record){
+    struct rollout_record r = {
         .wave = w->index,
         .complete_at = w->complete_at,
         .soak_until = w->soak_until,
         .restarts = w->restarts,
+        .trouble = w->trouble,
     };
+    if (r.restarts > 0 && c->resumed_at > r.complete_at && r.wave < c->m->rollout.wave_n) {
+        r.restarts = 0; /* a person has looked: it soaks once more */
+        r.trouble = false;
+        r.complete_at = c->resumed_at;
+        r.soak_until = c->resumed_at + c->m->rollout.waves[r.wave].soak;
+    }
+    return r;
 }
 
 static const struct {
@@ -616,6 +624,7 @@ void campaign_decide(struct campaign *c)
     campaign_look_at_stops(c);
     struct rollout_record record = campaign_wave_record(c);
     campaign_fill_spec(c, waves, &spec);
+    struct gates_answer wave_gates = campaign_look_at_wave_gates(c, &record, &spec, waves);
     const struct rollout_facts facts = {
         .now = c->o->now,
         .last_end = campaign_last_end(c),
@@ -633,6 +642,7 @@ void campaign_decide(struct campaign *c)
             .reason = str_from(rollout_waits[c->plan.wait].reason),
             .message = str_from(rollout_waits[c->plan.wait].message),
         };
+        campaign_tell_soak(c, &wave_gates);
     }
     campaign_look_at_gates(c);
 }

@@ -341,6 +341,7 @@ static void print_wave(const struct campaign *c, struct json_writer *w)
     print_time(w, "completeAt", r->complete_at);
     print_time(w, "soakUntil", r->soak_until);
     jw_pair_i64(w, "restarts", r->restarts);
+    jw_pair_bool(w, "trouble", r->trouble);
     jw_obj_end(w);
 }
 
@@ -514,8 +515,9 @@ static bool campaign_is_urgent(const struct campaign *c)
     bool wave = c->problem.n == 0 && c->plan.wave.n > 0 &&
                 (!w->given || w->index != c->plan.record.wave ||
                  w->complete_at != c->plan.record.complete_at ||
-                 w->soak_until != c->plan.record.soak_until || !str_eq(w->revision, c->revision) ||
-                 w->tick != c->tick);
+                 w->soak_until != c->plan.record.soak_until ||
+                 w->restarts != c->plan.record.restarts || w->trouble != c->plan.record.trouble ||
+                 !str_eq(w->revision, c->revision) || w->tick != c->tick);
     bool gate = c->gate.timed_out != c->m->record.gate.timed_out;
     return wave || gate || !places_same(c) || c->written == 0;
 }

@@ -178,8 +178,8 @@ struct gate_look gate_question_look(struct campaign *c, const struct gate_place 
     }
     q->wanted = true;
     q->interval = place->gate->interval;
-    bool fresh =
-        q->verdict != GATE_NOT_KNOWN && (since == 0 ? o->now < q->next : q->asked >= since);
+    bool recent = q->verdict != GATE_NOT_KNOWN && q->asked >= since;
+    bool fresh = recent && o->now < q->next;
     if (!fresh) {
         question_ask(q);
     } else {
@@ -187,6 +187,7 @@ struct gate_look gate_question_look(struct campaign *c, const struct gate_place 
     }
     return (struct gate_look){ .verdict = q->verdict,
                                .fresh = fresh,
+                               .recent = recent,
                                .why = arena_str(&o->tmp, buf_str(&q->why)),
                                .next = q->next };
 }

@@ -35,9 +35,10 @@ struct gate_place {
 
 struct gate_look {
     enum gate_verdict verdict; /* the last answer */
-    bool fresh;                /* it is young enough; otherwise it is being asked again */
-    struct str why;            /* of GATE_REFUSES, in words; until the next answer */
-    usec_t next; /* wall: when it is asked again; USEC_NEVER: when something changes */
+    bool fresh;     /* it is younger than the gate's interval; otherwise it is being asked again */
+    bool recent;    /* the question was put at `since` or later */
+    struct str why; /* of GATE_REFUSES, in words; until the next answer */
+    usec_t next;    /* wall: when it is asked again; USEC_NEVER: when something changes */
 };
 
 /* What an ask has counted so far. */
@@ -75,8 +76,8 @@ struct gate_question {
     struct buf why;
 };
 
-/* `since` is monotonic: an answer to a question that was put before is not fresh; 0: one that is
- * not older than the gate's interval is. */
+/* `since` is monotonic: an answer to a question that was put before counts for nothing; 0: any
+ * counts. */
 struct gate_look gate_question_look(struct campaign *c, const struct gate_place *place,
                                     usec_t since);
 /* At the beginning and at the end of a turn. */

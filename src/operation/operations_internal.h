@@ -6,6 +6,8 @@
  *   campaign_window.c     when it may start something
  *   campaign_rollout.c    its machines, what is due on them, and which come next
  *   campaign_gates.c      conditions of the cluster that a visit waits for
+ *   campaign_wave_gates.c and those that a wave waits for while it soaks
+ *   work_after_gates.c    and those behind a visit
  *   gate_question.c …     gates that have to be asked for (gate_question.h)
  *   campaign_depends.c    other NodeMaintenances that come first
  *   campaign_status.c     its status: the ledger of its visits, and what people read
@@ -120,7 +122,10 @@ struct gates_answer {
 struct gates_asker {
     const struct turn_machine *machine; /* of the visit; NULL: none */
     usec_t since;                       /* see gate_question_look */
-    bool (*skips)(const struct campaign *c, const struct gate_place *p); /* may be NULL */
+    usec_t waits_since;                 /* wall: since when it waits, for those behind a visit */
+    /* Passes over a gate; may be NULL. */
+    bool (*skips)(const struct campaign *c, const struct gates_asker *asker,
+                  const struct gate_place *p);
 };
 
 /* A machine whose gates refused when its request was approved. */
@@ -260,6 +265,7 @@ struct work {
     struct run_output output;
     bool wanted;             /* looked at in this turn */
     bool begins;             /* a request is being set to InProgress */
+    usec_t verified;         /* monotonic: since when the gates behind the visit are asked; or 0 */
     usec_t approved;         /* monotonic: when it was first seen to be approved; 0 = it is not */
     struct buf request_name; /* that is being written */
     struct buf job_key;      /* of the Job that is being made or deleted, as the store has it */
@@ -417,6 +423,13 @@ bool campaign_gates_rest(const struct campaign *c, struct str machine);
 bool campaign_pass_over_gated(struct campaign *c);
 /* Takes machines that may not begin out of the plan. */
 void campaign_look_at_gates(struct campaign *c);
+/* Gates of the wave that soaks: what they say becomes part of its spec. */
+struct gates_answer campaign_look_at_wave_gates(struct campaign *c,
+                                                const struct rollout_record *record,
+                                                const struct rollout_spec *spec,
+                                                struct rollout_wave *waves);
+/* Why it soaks, where a gate is the reason; and that a soak which failed stops everything. */
+void campaign_tell_soak(struct campaign *c, const struct gates_answer *gates);
 /* A gate has stopped everything, and nobody has resumed it. */
 bool campaign_gate_timed_out(struct campaign *c);
 /* The gate stops everything from now on. */
@@ -466,6 +479,8 @@ void work_reset(struct work *w);
 /* ── work_facts.c ──────────────────────────────────────────────────────────────────────────── */
 void work_facts(struct work *w, const struct turn_machine *machine, const struct visit_record *v,
                 struct visit_facts *ret);
+/* Several runs of one object have the same gates, and the same of all else that an object says. */
+bool visit_run_is_first(const struct visit_record *v, uint32_t i);
 /* The MaintenanceRequest of the visit; NULL: there is none. */
 const struct maintenance_request *work_request(const struct work *w, const struct visit_record *v);
 
@@ -475,6 +490,10 @@ const struct job_state *work_find_job(const struct work *w, struct str name);
 /* The name of the Job of a run, or of its preflight. */
 struct str work_job_name(const struct work *w, const struct visit_record *v,
                          const struct visit_run *run, bool preflight);
+
+/* ── work_after_gates.c ────────────────────────────────────────────────────────────────────── */
+void work_after_gates(struct work *w, const struct turn_machine *machine,
+                      const struct visit_record *v, struct visit_facts *f);
 
 /* ── work_act.c ────────────────────────────────────────────────────────────────────────────── */
 void work_act(struct work *w, const struct turn_machine *machine, const struct visit_record *v,

@@ -131,7 +131,8 @@ static bool rollout_soak(const struct rollout *r, const struct wave_state *s,
 {
     struct rollout_record *record = &plan->record;
     usec_t now = r->facts->now;
-    bool trouble = s->unwell || r->facts->gates_fail;
+    bool unknown = record->trouble && wave->gates_unknown; /* whoever leads now has to ask first */
+    bool trouble = s->unwell || wave->gates_fail || unknown;
     if (record->complete_at == 0) {
         record->complete_at = now;
         record->soak_until = now + wave->soak;
@@ -148,9 +149,9 @@ static bool rollout_soak(const struct rollout *r, const struct wave_state *s,
         plan->wait = ROLLOUT_WAIT_SOAK_FAILED;
         return false;
     }
-    if (trouble || now < record->soak_until) {
+    if (trouble || wave->gates_unknown || now < record->soak_until) {
         plan->wait = ROLLOUT_WAIT_SOAK;
-        plan->at = trouble ? ceiling : record->soak_until;
+        plan->at = trouble || now >= record->soak_until ? ceiling : record->soak_until;
         return false;
     }
     return true;

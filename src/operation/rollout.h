@@ -65,8 +65,10 @@ struct rollout_wave {
     bool by_selector;
     struct rollout_count size; /* unless by_selector */
     usec_t soak;
-    bool manual;   /* begins only when approved */
-    bool approved; /* at this revision (and tick) */
+    bool manual;        /* begins only when approved */
+    bool approved;      /* at this revision (and tick) */
+    bool gates_fail;    /* one of its gates refuses; looked at while it soaks */
+    bool gates_unknown; /* one has not answered yet: the soak does not end before */
 };
 
 struct rollout_spec {
@@ -106,7 +108,6 @@ enum rollout_wait {
 struct rollout_facts {
     usec_t now;      /* wall */
     usec_t last_end; /* when a machine last ended, wall; 0 = none has */
-    bool gates_fail; /* a gate of the wave that soaks does not pass */
     const struct rollout_machine *machines;
     uint32_t machine_n;
 };

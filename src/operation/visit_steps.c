@@ -555,7 +555,8 @@ static void visit_settling(struct visit *v)
     const struct visit_facts *f = v->f;
     usec_t settled = f->ready_since + v->was->min_ready;
     if (f->ready && f->ready_since > 0 && f->now >= settled) {
-        visit_enter(v, VISIT_ENDING, 0);
+        bool verify = f->after_gates && !visit_has_failed(v->was);
+        visit_enter(v, verify ? VISIT_VERIFYING : VISIT_ENDING, 0);
         return;
     }
     if (visit_overdue(v)) {
@@ -581,15 +582,64 @@ static bool visit_keeps_cordon(const struct visit_record *r)
     return r->keep_cordon;
 }
 
+/* True while the machine has a cordon of ours. */
+static bool visit_give_back(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    bool marked = f->visit_mark.n > 0 && str_eq(f->visit_mark, v->was->id);
+    if (visit_node_is_gone(v) || v->was->cordon != VISIT_CORDON_OURS || !marked) {
+        return false;
+    }
+    v->plan->cordon = visit_keeps_cordon(v->was) ? VISIT_CORDON_LEAVE : VISIT_CORDON_LIFT;
+    visit_wait(v, STR("the cordon to be lifted"), USEC_NEVER);
+    return true;
+}
+
+/* A gate stayed shut: what the object has done here does not count as done. */
+static void visit_fail_object(struct visit *v, struct str maintenance_uid, struct str why)
+{
+    v->record->failure = STR("GateTimeout");
+    v->record->message = arena_str(v->out, str_sub(why, 0, MIN(why.n, (size_t)VISIT_MESSAGE_MAX)));
+    v->record->keep_cordon = true;
+    for (uint32_t i = 0; i < v->record->run_n; i++) {
+        struct visit_run *run = &v->record->runs[i];
+        if (str_eq(run->maintenance_uid, maintenance_uid) && run->phase == VISIT_RUN_SUCCEEDED) {
+            run_enter(v, i, VISIT_RUN_FAILED);
+            run->reason = v->record->failure;
+            run->message = v->record->message;
+        }
+    }
+}
+
+/* Pods that can run only here have to be back before anybody can say that all is well: so the
+ * cordon is lifted first, and made again if a gate stays shut. */
+static void visit_verifying(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    if (v->was->failure.n > 0) {
+        if (visit_keeps_cordon(v->was) && !visit_is_cordoned(v) && visit_has_grant(v)) {
+            visit_make_cordon(v);
+            visit_wait(v, STR("the machine to be cordoned again"), USEC_NEVER);
+        } else {
+            visit_enter(v, VISIT_ENDING, 0);
+        }
+    } else if (visit_give_back(v)) {
+        return;
+    } else if (f->after == VISIT_AFTER_PASSES) {
+        visit_enter(v, VISIT_ENDING, 0);
+    } else if (f->after == VISIT_AFTER_FAILS) {
+        visit_fail_object(v, f->after_uid, f->after_why);
+    } else {
+        visit_wait(v, f->after_why, f->after_next);
+    }
+}
+
 static void visit_ending(struct visit *v)
 {
     const struct visit_facts *f = v->f;
     struct visit_plan *plan = v->plan;
     bool gone = visit_node_is_gone(v);
-    bool marked = f->visit_mark.n > 0 && str_eq(f->visit_mark, v->was->id);
-    if (!gone && v->was->cordon == VISIT_CORDON_OURS && marked) {
-        plan->cordon = visit_keeps_cordon(v->was) ? VISIT_CORDON_LEAVE : VISIT_CORDON_LIFT;
-        visit_wait(v, STR("the cordon to be lifted"), USEC_NEVER);
+    if (visit_give_back(v)) {
         return;
     }
     if (f->request_there && f->request_state != MR_STATE_COMPLETED &&
@@ -645,6 +695,9 @@ void visit_decide(const struct visit_record *v, const struct visit_facts *f, str
         break;
     case VISIT_SETTLING:
         visit_settling(&visit);
+        break;
+    case VISIT_VERIFYING:
+        visit_verifying(&visit);
         break;
     case VISIT_ENDING:
         visit_ending(&visit);

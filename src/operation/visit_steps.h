@@ -6,8 +6,8 @@
  * before it is on the server: so whoever leads next knows what may have been done outside, and a
  * crash between two steps loses nothing.
  *
- *   Checking → Requested → Cordoning → Draining → Running → Rebooting → Settling → Ending → (no
- * record)
+ *   Checking → Requested → Cordoning → Draining → Running → Rebooting → Settling → Verifying →
+ *   Ending → (no record)
  *
  * Checking makes the preflights: what has nothing to do, or cannot, costs no request. A quiet visit
  * goes from there to Running and on to Ending. For all others the machine is touched only under a
@@ -23,6 +23,8 @@
 
 /* The Job of a run, or of the reboot. */
 enum visit_job { VISIT_JOB_ABSENT, VISIT_JOB_ACTIVE, VISIT_JOB_SUCCEEDED, VISIT_JOB_FAILED };
+
+enum visit_after { VISIT_AFTER_WAITS, VISIT_AFTER_PASSES, VISIT_AFTER_FAILS };
 
 struct visit_facts {
     usec_t now; /* wall */
@@ -59,6 +61,13 @@ struct visit_facts {
     usec_t ready_since; /* wall; 0 = it is not */
     struct str boot_id;
     struct str reboot_refused; /* why it must not reboot now, in words; empty = it may */
+
+    /* Gates behind the visit. */
+    bool after_gates; /* there are some */
+    enum visit_after after;
+    struct str after_uid; /* VISIT_AFTER_FAILS: the object whose gate it is */
+    struct str after_why; /* unless it passes */
+    usec_t after_next;    /* wall: when that could change by itself */
 
     bool drain_done;
     bool drain_began; /* something was evicted, or may have been */

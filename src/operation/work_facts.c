@@ -92,8 +92,7 @@ static void facts_add_gates(const struct work *w, struct campaign *c,
     }
 }
 
-/* Several runs of one object have the same gates. */
-static bool run_is_first_of_its_object(const struct visit_record *v, uint32_t i)
+bool visit_run_is_first(const struct visit_record *v, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++) {
         if (str_eq(v->runs[k].maintenance_uid, v->runs[i].maintenance_uid)) {
@@ -120,7 +119,7 @@ static void facts_add_start(struct work *w, const struct turn_machine *machine,
             f->why_not = c == NULL ? STR("the NodeMaintenance is gone")
                          : !same   ? STR("the operation has changed")
                                    : c->wait.message;
-        } else if (approved && f->may_start && run_is_first_of_its_object(v, i)) {
+        } else if (approved && f->may_start && visit_run_is_first(v, i)) {
             facts_add_gates(w, c, machine, v, f);
         }
         if (c != NULL && visit_touched(v)) {
@@ -309,6 +308,7 @@ void work_facts(struct work *w, const struct turn_machine *machine, const struct
     facts_add_stops(w, v, ret);
     facts_add_node(w, machine, v, ret);
     facts_add_run(w, machine, v, ret);
+    work_after_gates(w, machine, v, ret);
     ret->drain_done = w->drain != NULL && w->drained && drain_is_done(w->drain);
     if (w->drain != NULL) {
         struct drain_status s;

@@ -27,6 +27,17 @@ static void delete_pod(struct operations_fixture *x, const char *name)
                           STR(""));
 }
 
+static void resume(struct operations_fixture *x, const char *name)
+{
+    struct str revision = operations_text(x, name, "status.revision");
+    operations_patch(x, name,
+                     arena_printf(&x->memory,
+                                  "{\"metadata\":{\"annotations\":{\"drydock.dev/resume\":"
+                                  "\"" STR_FMT "\"}}}",
+                                  STR_ARG(revision))
+                         .p);
+}
+
 static struct str gate_message(struct operations_fixture *x, const char *name)
 {
     return operations_text(x, name, "status.gate.message");
@@ -126,13 +137,7 @@ TEST(gates_pause_the_object_when_their_time_is_over_until_it_is_resumed)
     make_pod(&x, "well", "node-001");
     operations_run(&x, MINUTES(5));
     CHECK_EQ(x.jobs_made, 0); /* a person has to look */
-    struct str revision = operations_text(&x, "hello", "status.revision");
-    operations_patch(&x, "hello",
-                     arena_printf(&x.memory,
-                                  "{\"metadata\":{\"annotations\":{\"drydock.dev/resume\":"
-                                  "\"" STR_FMT "\"}}}",
-                                  STR_ARG(revision))
-                         .p);
+    resume(&x, "hello");
     operations_run(&x, MINUTES(5));
     CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
     operations_end(&x);
@@ -191,6 +196,129 @@ TEST(gates_are_asked_once_more_when_the_request_is_approved)
     operations_run(&x, MINUTES(2));
     CHECK_EQ(x.jobs_made, 0); /* it goes to the end for five minutes */
     operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
+/* ── behind a visit ────────────────────────────────────────────────────────────────────────── */
+
+#define AFTER(fields)                                                                              \
+    "  disruption: {cordon: Always}\n"                                                             \
+    "  rollout: {minReady: 10s, gates: {afterNode: [" fields "]}}\n" ONE_SHOT
+
+static struct str visit_phase(struct operations_fixture *x, const char *node)
+{
+    return jval_str(jval_at(operations_state(x, node), "status.visit.phase"));
+}
+
+TEST(gates_behind_a_visit_hold_its_request_and_not_its_cordon)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 2);
+    make_pod(&x, "lost", NULL);
+    operations_maintain(&x, "hello", AFTER("{pods: {" SHOP "}, timeout: 30m}"));
+    operations_run(&x, MINUTES(3));
+    CHECK_EQ(x.jobs_made, 1);
+    CHECK_EQ(x.cordoned_most, 1);
+    CHECK_EQ(x.cordoned, 0); /* its pods may come back */
+    const char *first = visit_phase(&x, "node-001").n > 0 ? "node-001" : "node-002";
+    CHECK_STR(visit_phase(&x, first), "Verifying");
+    operations_crash(&x);
+    operations_start(&x);
+    operations_run(&x, MINUTES(3));
+    CHECK_STR(visit_phase(&x, first), "Verifying");
+    CHECK_EQ(x.jobs_made, 1);
+    delete_pod(&x, "lost");
+    make_pod(&x, "well", "node-001");
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
+TEST(gates_behind_a_visit_may_fail_it_and_cordon_the_machine_again)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "hello",
+                        "  failurePolicy: {retries: 0}\n" AFTER(
+                            "{pods: {" SHOP "}, timeout: 2m, onTimeout: Fail}"));
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_condition(&x, "hello", "Paused"), "True/FailureLimit");
+    CHECK(operations_is_cordoned(&x, "node-001"));
+    const struct jval *notes = jval_at(operations_node(&x, "node-001"), "metadata.annotations");
+    CHECK_STR(jval_str(jval_get(notes, KEY_KEPT_CORDON)),
+              operations_text(&x, "hello", "metadata.uid"));
+    CHECK_STR(visit_phase(&x, "node-001"), "");
+    const struct jval *failed = jval_first(jval_at(operations_find(&x, "hello"), "status.failed"));
+    CHECK_STR(jval_str(jval_get(failed, STR("reason"))), "GateTimeout");
+    operations_end(&x);
+}
+
+TEST(gates_behind_a_visit_may_pause_the_object_before_the_next_machine)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 2);
+    operations_maintain(&x, "hello", AFTER("{pods: {" SHOP "}, timeout: 2m}"));
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_condition(&x, "hello", "Paused"), "True/GateTimeout");
+    CHECK_STR(operations_text(&x, "hello", "status.gate.place"), "rollout.gates.afterNode[0].pods");
+    CHECK_STR(operations_text(&x, "hello", "status.progress"), "1/2");
+    CHECK_EQ(x.jobs_made, 1);
+    CHECK_EQ(x.cordoned, 0);
+    operations_end(&x);
+}
+
+/* ── waves ─────────────────────────────────────────────────────────────────────────────────── */
+
+#define CANARY                                                                                     \
+    "  rollout: {minReady: 10s, waves: [{name: canary, size: 1, soak: 10m, gates: [{pods: {" SHOP  \
+    "}}]}]}\n" ONE_SHOT
+
+TEST(gates_of_a_wave_begin_its_soak_again_once)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 3);
+    make_pod(&x, "well", "node-001");
+    operations_maintain(&x, "hello", CANARY);
+    operations_run(&x, MINUTES(8));
+    CHECK_STR(operations_text(&x, "hello", "status.reason"), "Soaking");
+    make_pod(&x, "lost", NULL);
+    operations_run(&x, MINUTES(5));
+    CHECK_STR(operations_text(&x, "hello", "status.reason"), "Soaking");
+    CHECK_STR(operations_text(&x, "hello", "status.gate.place"), "rollout.waves[0].gates[0].pods");
+    CHECK_EQ(operations_number(&x, "hello", "status.wave.restarts"), 1);
+    operations_crash(&x); /* the trouble is the same as before */
+    operations_start(&x);
+    operations_run(&x, MINUTES(2));
+    CHECK_EQ(operations_number(&x, "hello", "status.wave.restarts"), 1);
+    delete_pod(&x, "lost");
+    operations_run(&x, MINUTES(9));
+    CHECK_EQ(x.jobs_made, 1); /* ten whole minutes since it is well */
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    operations_end(&x);
+}
+
+TEST(gates_of_a_wave_pause_the_object_the_second_time_until_it_is_resumed)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 3);
+    make_pod(&x, "well", "node-001");
+    operations_maintain(&x, "hello", CANARY);
+    operations_run(&x, MINUTES(5));
+    for (int i = 0; i < 2; i++) {
+        make_pod(&x, "lost", NULL);
+        operations_run(&x, MINUTES(1));
+        delete_pod(&x, "lost");
+        operations_run(&x, MINUTES(1));
+    }
+    operations_run(&x, HOURS(1));
+    CHECK_EQ(x.jobs_made, 1);
+    CHECK_STR(operations_condition(&x, "hello", "Paused"), "True/SoakFailed");
+    resume(&x, "hello");
+    operations_run(&x, MINUTES(8));
+    CHECK_EQ(x.jobs_made, 1); /* it soaks once more */
+    operations_run(&x, MINUTES(20));
     CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
     operations_end(&x);
 }

@@ -238,9 +238,24 @@ TEST(rollout_restarts_a_soak_once)
     story_decide(&s);
     CHECK_EQ(s.plan.wait, ROLLOUT_WAIT_SOAK);
     CHECK_EQ(s.plan.at, s.facts.now + MINUTES(30));
-    s.facts.gates_fail = true;
+    s.waves[0].gates_fail = true;
     story_decide(&s);
     CHECK_EQ(s.plan.wait, ROLLOUT_WAIT_SOAK_FAILED);
+}
+
+TEST(rollout_ends_no_soak_before_all_gates_have_answered)
+{
+    CLEANUP(story_done)
+    struct story s;
+    story_init(&s);
+    story_with_waves(&s);
+    s.waves[0].soak = 0;
+    s.waves[0].gates_unknown = true;
+    s.machines[0].progress = ROLLOUT_SUCCEEDED;
+    CHECK_STR(story_next(&s), "");
+    CHECK_EQ(s.plan.wait, ROLLOUT_WAIT_SOAK);
+    s.waves[0].gates_unknown = false;
+    CHECK_STR(story_next(&s), "m1 m2 m3 m4 m5");
 }
 
 TEST(rollout_gives_a_soak_up_that_lasts_for_ever)
@@ -250,7 +265,7 @@ TEST(rollout_gives_a_soak_up_that_lasts_for_ever)
     story_init(&s);
     story_with_waves(&s);
     s.machines[0].progress = ROLLOUT_SUCCEEDED;
-    s.facts.gates_fail = true;
+    s.waves[0].gates_fail = true;
     story_decide(&s);
     CHECK_EQ(s.plan.wait, ROLLOUT_WAIT_SOAK);
     CHECK_EQ(s.plan.at, s.facts.now + HOURS(3));
