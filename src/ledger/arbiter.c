@@ -427,8 +427,8 @@ void arbiter_check(const struct arbiter *a)
         ASSERT(k->lock != NULL);
         ASSERT(k->stage != ASK_HELD || k->held);
         ASSERT(!k->spec.queue_only || (k->stage == ASK_WAITING && !k->granting && !k->ending));
-        ASSERT(last == NULL || last->spec.last <= k->spec.last);
-        ASSERT(last == NULL || last->spec.last != k->spec.last ||
+        ASSERT(last == NULL || a->queue_unsorted || last->spec.last <= k->spec.last);
+        ASSERT(last == NULL || a->queue_unsorted || last->spec.last != k->spec.last ||
                last->spec.priority >= k->spec.priority);
         ask_count[k->spec.type]++;
         last = k;

@@ -153,7 +153,7 @@ struct applied_limit {
 
 struct ask {
     struct arbiter *arbiter;
-    struct list link;        /* in arbiter->queue, in its order */
+    struct list link;        /* in arbiter->queue */
     struct list lock_link;   /* in lock->asks */
     struct list notify_link; /* in arbiter->notify_list: its owner is to be told */
     struct arena memory;
@@ -239,7 +239,8 @@ struct arbiter {
     /* asks */
     struct map asks;                  /* uid → struct ask */
     uint32_t ask_count[TARGET_TYPES]; /* asks by the type of their target */
-    struct list queue;
+    struct list queue;                /* in its order, after each turn */
+    bool queue_unsorted;              /* asks were put at its end that do not belong there */
     struct list notify_list;
     bool owner_synced[ASK_OWNERS];
     struct map orphans; /* uid → struct orphan */

@@ -4,6 +4,8 @@
  * behind it. A full limit stops only the asks that it applies to; under one limit no ask overtakes
  * another.
  */
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "ledger/arbiter_internal.h"
 
@@ -25,16 +27,46 @@ static bool ask_before(const struct ask *a, const struct ask *b)
     return str_cmp(a->spec.uid, b->spec.uid) < 0;
 }
 
-/* Searched from the end: a new ask mostly belongs there. */
+static int ask_order(const void *a, const void *b)
+{
+    const struct ask *const *x = a;
+    const struct ask *const *y = b;
+    return ask_before(*x, *y) ? -1 : ask_before(*y, *x);
+}
+
+/* A new ask mostly belongs to the end. One that does not is put into its place by the next turn,
+ * together with all others: at a start there may be tens of thousands of them. */
 void queue_insert(struct ask *k)
 {
-    struct list *head = &k->arbiter->queue;
+    struct arbiter *a = k->arbiter;
     list_del(&k->link);
-    struct list *after = head->prev;
-    while (after != head && ask_before(k, CONTAINER_OF(after, struct ask, link))) {
-        after = after->prev;
+    struct list *last = a->queue.prev;
+    if (last != &a->queue && ask_before(k, CONTAINER_OF(last, struct ask, link))) {
+        a->queue_unsorted = true;
     }
-    list_add(after->next, &k->link);
+    list_add(&a->queue, &k->link);
+}
+
+static void queue_sort(struct arbiter *a)
+{
+    if (!a->queue_unsorted) {
+        return;
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    uint32_t count = map_count(&a->asks);
+    struct ask **asks = ARENA_ARRAY(&tmp, struct ask *, count);
+    uint32_t n = 0;
+    LIST_EACH (&a->queue, link) {
+        ASSERT(n < count);
+        asks[n++] = CONTAINER_OF(link, struct ask, link);
+        list_del(link);
+    }
+    qsort(asks, n, sizeof(asks[0]), ask_order);
+    for (uint32_t i = 0; i < n; i++) {
+        list_add(&a->queue, &asks[i]->link);
+    }
+    a->queue_unsorted = false;
 }
 
 /* ── which limits apply ────────────────────────────────────────────────────────────────────── */
@@ -496,6 +528,7 @@ static void ask_count_waiting(struct ask *k)
 
 void queue_decide(struct arbiter *a)
 {
+    queue_sort(a);
     LIST_EACH (&a->limit_states, link) {
         limit_state_begin_turn(CONTAINER_OF(link, struct limit_state, link));
     }
