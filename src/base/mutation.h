@@ -81,6 +81,20 @@ enum mutation {
     MUTATION_HOST_LEFT_OFF,      /* leaves a host off whose Machine is gone */
     MUTATION_HOST_STRIPPED,      /* takes away what others have written, too */
     MUTATION_HOST_POWER_STALE,   /* says once whether a host is on */
+    /* Of nodes on ESX hosts. */
+    MUTATION_ESX_UNAPPROVED,    /* takes every node for approved */
+    MUTATION_ESX_ONE_IS_ENOUGH, /* takes one approved node for all of its host */
+    MUTATION_ESX_BY_LABEL,      /* believes the label of a node, whatever its vCenter says */
+    MUTATION_ESX_UNDRAINED,     /* does not wait for pods */
+    MUTATION_ESX_UNMARKED,      /* does not say on the Node that it begins */
+    MUTATION_ESX_UNNOTED,       /* does not say on the Node that its machine is told to end */
+    MUTATION_ESX_ELSEWHERE,     /* ends machines that run on other hosts */
+    MUTATION_ESX_LET_GO,        /* lets a node go whose machine was told to end */
+    MUTATION_ESX_LEFT_OFF,      /* leaves machines off when their host is back */
+    MUTATION_ESX_ON_TOO_EARLY,  /* switches machines on as soon as they are off */
+    MUTATION_ESX_UNRESERVED,    /* takes nodes whatever the limits say */
+    MUTATION_ESX_CORDON_OURS,   /* takes every cordon for its own */
+    MUTATION_ESX_READ_LONG_AGO, /* goes on what a vCenter said when it last led */
     MUTATION_COUNT,
 };
 

@@ -24,6 +24,7 @@ static void reservation_ask(struct node_reservation *r, const struct store_item 
                             const struct node_reservation_spec *spec)
 {
     const struct node *node = item->object;
+    r->told_true = spec->already_true;
     r->ask = ask_new(r->core->arbiter,
                      &(struct ask_spec){
                          .owner = ASK_OF_TARGET,
@@ -60,7 +61,7 @@ bool node_reservation_take(struct node_reservation *r, const struct store_item *
         *ret_why = STR("whether there are limits is not known yet");
         return !r->core->config.use_limits || r->core->limits_known;
     }
-    if (r->ask != NULL && spec->already_true && ask_stage(r->ask) == ASK_WAITING) {
+    if (r->ask != NULL && spec->already_true && !r->told_true && ask_stage(r->ask) == ASK_WAITING) {
         ask_free(STEAL(r->ask)); /* it is a fact by now, and is not waited for */
     }
     if (r->ask == NULL) {

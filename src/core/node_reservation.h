@@ -18,6 +18,7 @@ struct jval; /* format/json.h */
 struct node_reservation {
     struct core *core; /* borrowed */
     struct ask *ask;   /* NULL: there is none, or another part has it */
+    bool told_true;    /* `ask` says that the Node is being disturbed already */
     usec_t since;      /* wall: when it was first wanted; 0 = it is not */
     void (*on_change)(void *ctx);
     void *ctx;

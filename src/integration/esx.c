@@ -41,7 +41,7 @@ struct esx_zone {
     struct esx *e;
     struct vcenter vcenter;
     struct str name; /* borrowed: from its end */
-    usec_t started;  /* monotonic: when its first reading was asked for; 0 = not yet */
+    usec_t started;  /* monotonic: what was read before does not count; 0 = nothing was asked for */
     usec_t next;     /* monotonic: the next reading */
     usec_t check_at; /* monotonic: machines that are waited for are looked at then */
     usec_t known_at; /* of the inventory that the index is of */
@@ -246,6 +246,17 @@ static void esx_zone_tell(struct esx_zone *z)
     }
 }
 
+/* Who has not led for a while, or was stopped, knows what was so then: it reads again first. */
+static void esx_zone_notice_gap(struct esx_zone *z, usec_t now)
+{
+    const struct esx_config *config = z->e->in->config;
+    if (z->started > 0 && now > z->next + config->period &&
+        !mutated(z->e->in->core->config.mutations, MUTATION_ESX_READ_LONG_AGO)) {
+        z->started = now;
+        z->next = now;
+    }
+}
+
 /* The rhythm: from start to start, with a random part. */
 static void esx_zone_step(struct esx_zone *z, usec_t now)
 {
@@ -315,7 +326,7 @@ static bool esx_host_facts(struct esx *e, const struct esx_host *h, struct esx_h
         *ret_problem = "the vCenter of its host does not answer as it should";
         return true;
     }
-    if (v->read_at == 0) {
+    if (v->read_at == 0 || v->read_at < z->started) {
         return false;
     }
     const struct esx_entry *entry = map_find(&z->hosts, h->name);
@@ -676,6 +687,7 @@ static void esx_node_step(struct esx_node *n, const struct store_item *item, use
         esx_host_log(e, n->host, mode, problem);
     }
     esx_node_facts(n, item->object, mode, host.host, &facts);
+    mutate_esx_facts(e->in->core->config.mutations, now, &facts);
     esx_decide_node(&settings, &facts, now, &plan);
     plan.error = problem != NULL ? problem : plan.error;
     esx_node_reserve(n, item, plan.reserve, facts.initiated, &why);
@@ -683,6 +695,7 @@ static void esx_node_step(struct esx_node *n, const struct store_item *item, use
         facts.reserved = true;
         esx_decide_node(&settings, &facts, now, &plan);
     }
+    mutate_esx_plan(e->in->core->config.mutations, &facts, &plan);
     esx_node_drain(n, item->object, plan.drain, facts.mode == ESX_ALARM);
     if (known) {
         char text[TIMESTAMP_TEXT_MAX];
@@ -701,6 +714,9 @@ static void esx_turn(struct integration *in)
     struct esx *e = in->self;
     usec_t now = loop_now(in->core->loop);
     struct list todo;
+    MAP_EACH (&e->zones, entry) {
+        esx_zone_notice_gap(map_item_value(entry), now);
+    }
     list_move(&todo, &e->dirty);
     while (!list_empty(&todo)) {
         struct esx_node *n = CONTAINER_OF(todo.next, struct esx_node, dirty);

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "base/mutation.h"
 #include "integration/vim25.h"
 
 /* What a vCenter says of a host; the values of the label are esx_mode_text's. */
@@ -94,3 +95,12 @@ struct esx_plan {
 
 void esx_decide_node(const struct esx_settings *settings, const struct esx_node_facts *facts,
                      usec_t now, struct esx_plan *ret);
+
+/* The known bugs of base/mutation.h (mutations.c); builds without them have no such functions. */
+#ifdef MUTATIONS
+void mutate_esx_facts(mutations_t set, usec_t now, struct esx_node_facts *facts);
+void mutate_esx_plan(mutations_t set, const struct esx_node_facts *facts, struct esx_plan *plan);
+#else
+#define mutate_esx_facts(set, now, facts) ((void)0)
+#define mutate_esx_plan(set, facts, plan) ((void)0)
+#endif

@@ -261,6 +261,7 @@ usec_t sim_run_next_action(const struct sim_run *t)
     usec_t next = MIN(t->faults_end, t->server_up_at);
     next = MIN(next, sim_run_next_work(t));
     next = MIN(next, sim_run_next_request_event(t));
+    next = MIN(next, sim_run_next_esx_event(t));
     next = MIN(next, t->notify_fail_end);
     next = MIN(next, t->pdb_block_end);
     next = MIN(next, t->prometheus_no_end);
@@ -344,6 +345,7 @@ void sim_run_actions_due(struct sim_run *t)
     sim_run_end_actions(t, now);
     sim_run_finish_work_due(t, now);
     sim_run_requests_due(t, now);
+    sim_run_esx_due(t, now);
     while (t->next_action < t->scenario->n && t->scenario->actions[t->next_action].at <= now) {
         const struct action *action = &t->scenario->actions[t->next_action++];
         if (t->verbose) {
@@ -359,6 +361,8 @@ void sim_run_actions_due(struct sim_run *t)
             action_on_network(t, action);
         } else if (action->kind <= ACTION_PAUSE_ALL) {
             sim_run_service_action(t, action);
+        } else if (action->kind >= ACTION_ESX_HOST) {
+            sim_run_esx_action(t, action);
         } else {
             sim_run_request_action(t, action);
         }
@@ -390,5 +394,8 @@ void sim_run_recover(struct sim_run *t)
     }
     if (t->requests.on) {
         sim_run_recover_requests(t);
+    }
+    if (t->esx.on) {
+        sim_run_recover_esx(t);
     }
 }

@@ -5,8 +5,9 @@
 
 #include "base/rng.h"
 #include "sandbox/world/world.h"
-#include "tests/swarm/scenario.h"
+#include "tests/swarm/check_esx.h"
 #include "tests/swarm/controller_process.h"
+#include "tests/swarm/scenario.h"
 
 #define SIM_RUN_WORK_MAX 64u
 #define SIM_RUN_ACTORS_MAX 12u
@@ -21,6 +22,10 @@ struct sim_run {
     struct check_basic basic;
     struct check_service service;
     struct check_requests requests; /* its `on` says whether the run is about requests */
+    struct sim_vcenter vcenter;     /* if the run is about ESX hosts, */
+    struct check_esx esx;           /* as its `on` says */
+    usec_t vcenter_up_at;
+    usec_t hosts_back_at; /* in the end */
     struct inbox inbox;
     usec_t notify_fail_end;
     usec_t pdb_block_end;
@@ -105,7 +110,15 @@ void sim_run_change_drain_rules(struct sim_run *t);
 /* All rules are such that drains end. */
 void sim_run_recover_drain_rules(struct sim_run *t);
 
+/* ── actions_esx.c: what concerns ESX hosts ── */
+void sim_run_init_esx(struct sim_run *t);
+void sim_run_esx_action(struct sim_run *t, const struct action *action);
+usec_t sim_run_next_esx_event(const struct sim_run *t);
+void sim_run_esx_due(struct sim_run *t, usec_t now);
+void sim_run_recover_esx(struct sim_run *t);
+
 /* ── actions_requests.c: what concerns requests and limits ── */
+void sim_run_install_crds(struct sim_run *t);
 void sim_run_init_requests(struct sim_run *t);
 void sim_run_request_action(struct sim_run *t, const struct action *action);
 void sim_run_crash_at_write(struct sim_run *t, const struct action *action);

@@ -255,7 +255,7 @@ void sim_run_requests_due(struct sim_run *t, usec_t now)
 
 /* ── begin and end ─────────────────────────────────────────────────────────────────────────── */
 
-static void install_crds(struct sim_run *t)
+void sim_run_install_crds(struct sim_run *t)
 {
     for (size_t i = 0; i < crds_count; i++) {
         CLEANUP(buf_done)
@@ -280,7 +280,7 @@ void sim_run_init_requests(struct sim_run *t)
         .start_wall = loop_wall(virtual_loop_root(t->vloop)) - virtual_loop_now(t->vloop),
     };
     random_limits_make(&t->requests.random, scenario->seed);
-    install_crds(t);
+    sim_run_install_crds(t);
     for (uint32_t i = 0; i < RANDOM_LIMITS_MAX; i++) {
         t->limits_end[i] = USEC_NEVER;
         if (i < t->requests.random.n) {

@@ -65,6 +65,12 @@ static void controller_process_on_notify_send(void *ctx, struct str text)
 {
     struct controller_process *p = ctx;
     struct check_sender sender;
+    if (p->esx->on) {
+        if (sim_vcenter_is_power_call(text)) {
+            check_basic_on_node_send(p->basic, str_from(p->identity), virtual_loop_now(p->vloop));
+        }
+        return;
+    }
     struct str message = check_service_message(text);
     controller_process_sender(p, &sender);
     if (str_starts(text, STR("query="))) {
@@ -99,6 +105,29 @@ static void controller_process_on_stopped(void *ctx)
     p->stopped = true;
 }
 
+/* Nodes on ESX hosts, with short times: a host is away for minutes. */
+static void controller_process_start_esx(struct controller_process *p)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct integrations_config config = { .outbound = &p->outbound_tap.outbound };
+    for (uint32_t i = 0; i < integration_provider_n; i++) {
+        config.enabled[i] = strcmp(integration_providers[i]->name, "esx") == 0;
+    }
+    integrations_init(&p->integrations, p->core, &config);
+    buf_printf(&text,
+               "intervals:\n  check: {period: 10s, jitter: 0.1}\n"
+               "  podEviction: {period: 5s, timeout: 5m}\n"
+               "  vmShutdown: {period: 2s, timeout: 20s}\n"
+               "vCenters:\n  templateUrl: https://vcenter-$AZ\n"
+               "  credentials: {a: {username: user, password: secret}}\n"
+               "wholeHost: %s\n",
+               p->esx->whole_host ? "true" : "false");
+    int r = integration_configure(integrations_find(&p->integrations, STR("esx")), STR("esx.yaml"),
+                                  buf_str(&text), (struct ucfg_env){ 0 });
+    ASSERT(r == 0); /* the swarm's own text */
+}
+
 void controller_process_start(struct controller_process *p)
 {
     ASSERT(!controller_process_runs(p));
@@ -124,7 +153,7 @@ void controller_process_start(struct controller_process *p)
         .api = &p->tap.api,
         .identity = str_from(p->identity),
         .elect = p->elect,
-        .use_limits = p->requests->on,
+        .use_limits = p->requests->on || p->esx->limit > 0,
         .limits = { .namespace = STR("default") },
         .mutations = p->mutations,
         .on_leading = controller_process_on_leading,
@@ -142,6 +171,9 @@ void controller_process_start(struct controller_process *p)
             .skew_tolerance = SECONDS(5),
         };
         requests_part_init(&p->requests_part, p->core, &requests);
+    }
+    if (p->esx->on) {
+        controller_process_start_esx(p);
     }
     core_start(p->core);
 }
@@ -202,6 +234,7 @@ void controller_process_configure(struct controller_process *p, uint32_t config,
 
 void controller_process_crash(struct controller_process *p)
 {
+    integrations_done(&p->integrations);
     requests_part_done(&p->requests_part);
     controller_free(STEAL(p->controller));
     core_free(STEAL(p->core));

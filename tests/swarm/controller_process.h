@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/mutation.h"
+#include "integration/integration.h"
 #include "profile/controller.h"
 #include "request/requests_part.h"
 #include "sandbox/sim/sim_api.h"
@@ -14,6 +15,7 @@
 #include "sandbox/sim/outbound.h"
 #include "tests/swarm/check_requests.h"
 #include "tests/swarm/check_basic.h"
+#include "tests/swarm/check_esx.h"
 #include "tests/swarm/check_service.h"
 #include "tests/swarm/api_tap.h"
 
@@ -33,6 +35,8 @@ struct controller_process {
     struct check_service *service;   /* borrowed; its `on` says whether there is a configuration */
     struct check_requests *requests; /* borrowed; its `on` says whether it serves requests */
     struct requests_part requests_part; /* if it does */
+    struct check_esx *esx;              /* borrowed; its `on` says whether nodes are on ESX hosts */
+    struct integrations integrations;   /* if they are */
     struct inbox *inbox;                /* borrowed */
     struct outbound *outbound;          /* the sandbox's */
     struct outbound_tap outbound_tap;   /* what the controller is given */

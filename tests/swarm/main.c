@@ -80,11 +80,30 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_HOST_LEFT_OFF] = "host-left-off",
     [MUTATION_HOST_STRIPPED] = "host-stripped",
     [MUTATION_HOST_POWER_STALE] = "host-power-stale",
+    [MUTATION_ESX_UNAPPROVED] = "esx-unapproved",
+    [MUTATION_ESX_ONE_IS_ENOUGH] = "esx-one-is-enough",
+    [MUTATION_ESX_BY_LABEL] = "esx-by-label",
+    [MUTATION_ESX_UNDRAINED] = "esx-undrained",
+    [MUTATION_ESX_UNMARKED] = "esx-unmarked",
+    [MUTATION_ESX_UNNOTED] = "esx-unnoted",
+    [MUTATION_ESX_ELSEWHERE] = "esx-elsewhere",
+    [MUTATION_ESX_LET_GO] = "esx-let-go",
+    [MUTATION_ESX_LEFT_OFF] = "esx-left-off",
+    [MUTATION_ESX_ON_TOO_EARLY] = "esx-on-too-early",
+    [MUTATION_ESX_UNRESERVED] = "esx-unreserved",
+    [MUTATION_ESX_CORDON_OURS] = "esx-cordon-ours",
+    [MUTATION_ESX_READ_LONG_AGO] = "esx-read-long-ago",
 };
 
 /* Where a bug can show itself at all; elsewhere it would only cost time. STORIES: anywhere. */
 static enum story mutation_story(enum mutation m)
 {
+    if (m >= MUTATION_HOOK_UNAPPROVED && m <= MUTATION_HOST_POWER_STALE) {
+        return STORY_BRIDGE;
+    }
+    if (m >= MUTATION_ESX_UNAPPROVED && m <= MUTATION_ESX_READ_LONG_AGO) {
+        return STORY_ESX;
+    }
     switch (m) {
     case MUTATION_GRANT_UNRECORDED:
     case MUTATION_FORGET_GRANTS:
@@ -117,36 +136,6 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_STRIKE_BY_REQUEST:
     case MUTATION_FORGED_ADOPTED:
         return STORY_REQUESTS;
-    case MUTATION_HOOK_UNAPPROVED:
-    case MUTATION_HOOK_AGAIN:
-    case MUTATION_HOOK_AWAY:
-    case MUTATION_APPROVED_BEFORE:
-    case MUTATION_PAIR_BY_NODE:
-    case MUTATION_MARKS_STAY:
-    case MUTATION_NODE_BLIND:
-    case MUTATION_WRITE_PAUSED:
-    case MUTATION_LINK_STALE:
-    case MUTATION_LINK_DEAF:
-    case MUTATION_MISSED_ONCE:
-    case MUTATION_MEMBERS_AT_ONCE:
-    case MUTATION_HOLD_EARLY:
-    case MUTATION_RULES_LEFT_OUT:
-    case MUTATION_RULES_OF_ALL:
-    case MUTATION_RULES_ONCE:
-    case MUTATION_RULES_STAY:
-    case MUTATION_HOST_UNAPPROVED:
-    case MUTATION_HOST_OF_OTHERS:
-    case MUTATION_HOST_UNPROVISIONED:
-    case MUTATION_HOST_UNDRAINED:
-    case MUTATION_HOST_UNOWNED:
-    case MUTATION_HOST_PAUSED:
-    case MUTATION_HOST_BLIND:
-    case MUTATION_HOST_ON_AWAY:
-    case MUTATION_HOST_NOT_AGAIN:
-    case MUTATION_HOST_LEFT_OFF:
-    case MUTATION_HOST_STRIPPED:
-    case MUTATION_HOST_POWER_STALE:
-        return STORY_BRIDGE;
     default:
         return STORY_COUNT;
     }
@@ -302,10 +291,11 @@ static int run_mutations(struct swarm *s)
 
 static NORETURN void usage(int status)
 {
-    (void)fputs("usage: swarm [--seeds N] [--first S] [--story NAME] [--keep I,J…] [--verbose]\n"
-                "             [--mutation NAME]… [--mutations]\n"
-                "stories: storm churn election wire quiet service relay drain requests bridge\n",
-                status == 0 ? stdout : stderr);
+    (void)fputs(
+        "usage: swarm [--seeds N] [--first S] [--story NAME] [--keep I,J…] [--verbose]\n"
+        "             [--mutation NAME]… [--mutations]\n"
+        "stories: storm churn election wire quiet service relay drain requests bridge esx\n",
+        status == 0 ? stdout : stderr);
     exit(status);
 }
 

@@ -85,6 +85,9 @@ static void sim_run_on_commit(void *ctx, const struct apiserver_commit *commit)
     }
     if (t->requests.on) {
         sim_run_on_requests_commit(t, commit);
+    } else if (str_eq(commit->plural, STR("nodes")) && t->esx.on) {
+        t->basic.node_writes += controller ? 1 : 0;
+        check_esx_on_commit(&t->esx, controller, commit, virtual_loop_now(t->vloop));
     } else if (str_eq(commit->plural, STR("nodes")) && t->service.on) {
         t->basic.node_writes += controller ? 1 : 0;
         check_service_on_node_commit(&t->service, controller ? commit->user_agent : STR_NONE,
@@ -138,6 +141,8 @@ static void sim_run_init(struct sim_run *t, const struct scenario *scenario, mut
                            .prometheus_no_end = USEC_NEVER,
                            .pause_all_end = USEC_NEVER,
                            .rules_at = USEC_NEVER,
+                           .vcenter_up_at = USEC_NEVER,
+                           .hosts_back_at = USEC_NEVER,
                            .work_end = scenario->fault_time + scenario->calm,
                            .file_version = 1 };
     inbox_init(&t->inbox);
@@ -169,6 +174,9 @@ static void sim_run_init(struct sim_run *t, const struct scenario *scenario, mut
     if (story_has_requests(scenario->story)) {
         sim_run_init_requests(t);
     }
+    if (scenario->story == STORY_ESX) {
+        sim_run_init_esx(t);
+    }
     for (uint32_t i = 0; i < scenario->processes; i++) {
         struct controller_process *p = &t->processes[i];
         controller_process_init(p, i, t->vloop, t->server, &t->basic);
@@ -180,8 +188,13 @@ static void sim_run_init(struct sim_run *t, const struct scenario *scenario, mut
         faults_init(&p->faults, scenario->seed * 31 + i);
         p->faults.latency_min = MSECONDS(1);
         p->faults.latency_max = MSECONDS(scenario->latency);
+        if (t->esx.on) {
+            /* A call that outlives the lease of who sent it nobody can take back. */
+            p->faults.latency_slow = SECONDS(5);
+        }
         p->service = &t->service;
         p->requests = &t->requests;
+        p->esx = &t->esx;
         p->inbox = &t->inbox;
         sim_run_start_process(t, p);
     }
@@ -219,6 +232,7 @@ static void sim_run_done(struct sim_run *t)
     apiserver_free(t->server);
     virtual_loop_free(t->vloop);
     inbox_done(&t->inbox);
+    sim_vcenter_done(&t->vcenter);
     check_service_done(&t->service);
     check_requests_done(&t->requests);
     check_basic_done(&t->basic);
@@ -328,6 +342,8 @@ static void sim_run_check_end(struct sim_run *t)
     bool led = false;
     if (t->requests.on) {
         check_requests_at_end(&t->requests);
+    } else if (t->esx.on) {
+        check_esx_at_end(&t->esx);
     } else if (!t->service.on) {
         apiserver_each(t->server, STR(""), STR("nodes"), STR(""), sim_run_visit_end, t);
     }

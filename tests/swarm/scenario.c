@@ -6,7 +6,7 @@ static const char *const story_names[STORY_COUNT] = {
     [STORY_STORM] = "storm",   [STORY_CHURN] = "churn", [STORY_ELECTION] = "election",
     [STORY_WIRE] = "wire",     [STORY_QUIET] = "quiet", [STORY_SERVICE] = "service",
     [STORY_RELAY] = "relay",   [STORY_DRAIN] = "drain", [STORY_REQUESTS] = "requests",
-    [STORY_BRIDGE] = "bridge",
+    [STORY_BRIDGE] = "bridge", [STORY_ESX] = "esx",
 };
 
 static const char *const action_names[ACTION_COUNT] = {
@@ -94,6 +94,12 @@ static const char *const action_names[ACTION_COUNT] = {
     [ACTION_HOST_DETACH] = "host-detach",
     [ACTION_HOST_POWER_MODE] = "host-power-mode",
     [ACTION_HOST_POD] = "host-pod",
+    [ACTION_ESX_HOST] = "esx-host",
+    [ACTION_ESX_APPROVE] = "esx-approve",
+    [ACTION_ESX_UNAPPROVE] = "esx-unapprove",
+    [ACTION_ESX_MOVE] = "esx-move",
+    [ACTION_ESX_SESSION] = "esx-session",
+    [ACTION_ESX_VCENTER_DOWN] = "esx-vcenter-down",
 };
 
 /* Which actions a story draws from; `n` of them, more or less. */
@@ -217,6 +223,18 @@ static const struct story_actions story_choices[STORY_COUNT] = {
                          ACTION_COMPACT,
                          DRAIN_RULE_ACTIONS },
                        65 },
+    [STORY_ESX] = { 60,
+                    { ACTION_ESX_HOST,       ACTION_ESX_HOST,    ACTION_ESX_HOST,
+                      ACTION_ESX_HOST,       ACTION_ESX_APPROVE, ACTION_ESX_APPROVE,
+                      ACTION_ESX_APPROVE,    ACTION_ESX_APPROVE, ACTION_ESX_UNAPPROVE,
+                      ACTION_ESX_MOVE,       ACTION_ESX_SESSION, ACTION_ESX_VCENTER_DOWN,
+                      ACTION_CORDON,         ACTION_UNCORDON,    ACTION_CRASH,
+                      ACTION_CRASH_BEFORE,   ACTION_CRASH_AFTER, ACTION_CRASH_AT_WRITE,
+                      ACTION_STOP,           ACTION_FREEZE,      ACTION_FREEZE,
+                      ACTION_CLOCK_STEP,     ACTION_DISCONNECT,  ACTION_STALL,
+                      ACTION_FAULTS,         ACTION_FAULTS,      ACTION_SERVER_DOWN,
+                      ACTION_SERVER_RESTART, ACTION_COMPACT },
+                    29 },
 };
 
 static usec_t action_duration(enum action_kind kind, struct rng *rng)
@@ -315,6 +333,18 @@ static void scenario_draw_bridge(struct scenario *p, struct rng *rng)
     p->latency = rng_chance(rng, 700) ? 1 + rng_below(rng, 40) : 1 + rng_below(rng, 400);
 }
 
+/* Hosts come and go slowly: such a run has time for several of their maintenances. */
+static void scenario_draw_esx(struct scenario *p, struct rng *rng)
+{
+    p->nodes = 2 + rng_below(rng, 7);
+    p->processes = 2 + rng_below(rng, SCENARIO_PROCESSES_MAX - 1);
+    p->elect = true;
+    p->fault_time = MINUTES(12) + SECONDS(rng_below(rng, 480));
+    p->calm = MINUTES(30);
+    p->quiet_time = MINUTES(5);
+    p->config_options.profiles = 1;
+}
+
 /* Half of the bridge's runs have Metal3. By draws of their own: the others are what they were
  * before it was told of. Nothing happens to a host whose Machine asks for nothing, so some ask. */
 static void scenario_draw_metal3(struct scenario *p)
@@ -379,8 +409,9 @@ static int action_compare(const void *left, const void *right)
     return a->pick < b->pick ? -1 : a->pick > b->pick;
 }
 
-/* One seed in six tells of requests, one in eight of the others of the bridge. By draws of their
- * own: all others are what they were before those stories were told. */
+/* One seed in six tells of requests, one in eight of the others of the bridge, one in twenty of the
+ * rest of ESX hosts. By draws of their own: all others are what they were before those stories were
+ * told. */
 static enum story story_redraw(uint64_t seed, enum story drawn)
 {
     struct rng rng;
@@ -389,7 +420,11 @@ static enum story story_redraw(uint64_t seed, enum story drawn)
         return STORY_REQUESTS;
     }
     rng_init(&rng, seed ^ 0xb41d6e09ULL);
-    return rng_below(&rng, 8) == 0 ? STORY_BRIDGE : drawn;
+    if (rng_below(&rng, 8) == 0) {
+        return STORY_BRIDGE;
+    }
+    rng_init(&rng, seed ^ 0x3c6ef372ULL);
+    return rng_below(&rng, 20) == 0 ? STORY_ESX : drawn;
 }
 
 void scenario_make(struct scenario *p, uint64_t seed, enum story story)
@@ -430,6 +465,9 @@ void scenario_make(struct scenario *p, uint64_t seed, enum story story)
     }
     if (story_has_bridge(p->story)) {
         scenario_draw_bridge(p, &rng);
+    }
+    if (p->story == STORY_ESX) {
+        scenario_draw_esx(p, &rng);
     }
     for (uint32_t i = 0; i < p->processes; i++) {
         /* Quartz is good to 100 ppm; a virtual machine's clock is worse. */

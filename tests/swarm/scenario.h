@@ -109,6 +109,13 @@ enum action_kind {
     ACTION_HOST_DETACH,     /* Metal3 does not look at it for `span` */
     ACTION_HOST_POWER_MODE, /* a Machine's power is to be cut, or not */
     ACTION_HOST_POD,        /* a Node that is or is not drained changes that */
+    /* to ESX hosts and their nodes */
+    ACTION_ESX_HOST, /* it goes into maintenance mode, or is back */
+    ACTION_ESX_APPROVE,
+    ACTION_ESX_UNAPPROVE,
+    ACTION_ESX_MOVE,         /* a machine runs on another host, which its node may not say */
+    ACTION_ESX_SESSION,      /* the vCenter forgets who is logged in */
+    ACTION_ESX_VCENTER_DOWN, /* for `span` */
     ACTION_COUNT,
 };
 
@@ -131,6 +138,7 @@ enum story {
     STORY_DRAIN,    /* likewise, with pods behind budgets */
     STORY_REQUESTS, /* actors ask for nodes under limits */
     STORY_BRIDGE,   /* Machines and the Nodes of workload clusters */
+    STORY_ESX,      /* nodes that are machines on ESX hosts */
     STORY_COUNT,
 };
 
