@@ -160,6 +160,13 @@ static int read_value(const struct field *field, const struct jval *v, struct ar
         return kind == JNUM && jval_i64(v, &ret->number) ? 0 : wrong_kind(field, v, out, err);
     case FIELD_TEXTS:
         return kind == JARR ? read_items(v, out, ret, err) : wrong_kind(field, v, out, err);
+    case FIELD_CHOICE:
+        /* YAML takes on and off for truth values. */
+        if (kind == JBOOL && choice_is_known(field, STR("on"))) {
+            ret->text = jval_bool(v, false) ? STR("on") : STR("off");
+            return 0;
+        }
+        break;
     case FIELD_SCALAR:
         if (kind == JNUM) {
             ret->text = arena_str(out, (struct str){ v->p, v->n });

@@ -42,7 +42,9 @@ int root_open(struct root *root, struct str path, struct err *err)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct str name = arena_str(&tmp, path);
-    *root = (struct root){ .uid = geteuid(), .gid = getegid() };
+    *root = (struct root){ .uid = geteuid(),
+                           .gid = getegid(),
+                           .process = str_eq(path, STR("/")) ? (uint32_t)getpid() : 1 };
     root->fd = open(name.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return root->fd < 0 ? err_set_os(err, errno, "root '%s'", name.p) : 0;
 }

@@ -28,7 +28,8 @@ struct root {
     uint32_t gid;
     uint32_t owner; /* whose folders are good beside root's, for files of an account; 0 = nobody's.
                        His links are not: they may lead to files that he may not touch */
-    bool read_only; /* asserted before every change: a run that only tells has no way to write */
+    uint32_t process; /* a process that sees the mounts of this tree: we, or the machine's first */
+    bool read_only;   /* asserted before every change: a run that only tells has no way to write */
     void (*on_step)(void *ctx, const char *what); /* NULL in the product */
     void *step_ctx;
 };

@@ -118,6 +118,22 @@ def test_accounts_are_made_by_the_machines_own_tools(tmp_path):
     assert lines[-4:] == ["1 of 1 right, 1 changed", "/etc/passwd:0", "/etc/group:0", "/etc/shadow:0"], done.stdout
 
 
+def test_a_file_system_is_mounted_before_what_is_in_it_and_unmounted_again(tmp_path):
+    path = tmp_path / "none.json"
+    path.write_text(json.dumps({"resources": [{"name": "other", "type": "file", "path": "/srv/other", "content": "x"}]}))
+    resources = [
+        {"name": "file", "type": "file", "path": "/srv/data/file", "content": "x"},
+        {"name": "data", "type": "mount", "path": "/srv/data", "device": "data", "fsType": "tmpfs", "options": ["nosuid", "mode=755"],
+         "meta": {"onRemove": "Restore"}},
+    ]
+    done = on_machine(ETC + "$AGENT; $AGENT; findmnt -no FSTYPE,SOURCE /srv/data; ls /srv/data; grep /srv/data /etc/fstab\n"
+                      f"{AGENT} --once {path} --state-dir /srv/state; findmnt /srv/data; grep /srv/data /etc/fstab; echo end", resources, tmp_path)
+    lines = done.stdout.splitlines()
+    at = lines.index("2 of 2 right, 0 changed")
+    assert [" ".join(x.split()) for x in lines[at + 1:at + 4]] == ["tmpfs data", "file", "data /srv/data tmpfs nosuid,mode=755 0 0"], done.stdout + done.stderr
+    assert lines[-2:] == ["1 of 1 right, 1 changed", "end"], done.stdout
+
+
 @pytest.mark.parametrize("text, message", [
     ("resources: [", "did not find expected node content"),
     ("resources: 1", "field 'resources': found a number, want a list of resources"),

@@ -33,9 +33,11 @@ static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("duration"),
       .bytes = ANNOTATIONS_BYTES_MAX }, /* in an annotation or a configuration */
     { .target = STR_INIT("expr"), .bytes = CHECK_EXPR_BYTES_MAX },
+    { .target = STR_INIT("fstab"), .bytes = ROOT_FILE_MAX },
     { .target = STR_INIT("ics"), .bytes = ICS_BYTES_MAX },
     { .target = STR_INIT("journal"), .bytes = JOURNAL_BYTES_MAX },
     { .target = STR_INIT("json"), .bytes = OBJECT_BYTES_MAX },
+    { .target = STR_INIT("kernel_tables"), .bytes = ROOT_FILE_MAX },
     /* Only the sandbox applies these. Each operation looks through the members of its object, and
      * the sandbox serves the person who started it. */
     { .target = STR_INIT("jsonpatch"), .bytes = REQUEST_BYTES_MAX, .any_time = true },

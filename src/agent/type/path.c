@@ -40,6 +40,32 @@ int path_look(struct resource_call *call, struct str path, unsigned flags, struc
     return r;
 }
 
+int path_is_same(struct resource_call *call, struct str a, struct str b, bool *ret, struct err *err)
+{
+    struct path_state first;
+    struct path_state second;
+    *ret = str_eq(a, b);
+    if (*ret) {
+        return 0;
+    }
+    int r = path_look(call, a, ROOT_WALK_FOLLOW | ROOT_WALK_KERNEL, &first, err);
+    if (r < 0) {
+        return r;
+    }
+    root_place_done(&first.place);
+    r = path_look(call, b, ROOT_WALK_FOLLOW | ROOT_WALK_KERNEL, &second, err);
+    if (r < 0) {
+        return r;
+    }
+    root_place_done(&second.place);
+    bool devices =
+        first.exists && second.exists && S_ISBLK(first.st.st_mode) && S_ISBLK(second.st.st_mode);
+    *ret = devices ? first.st.st_rdev == second.st.st_rdev
+                   : first.exists && second.exists && first.st.st_dev == second.st.st_dev &&
+                         first.st.st_ino == second.st.st_ino;
+    return 0;
+}
+
 /* ── owner and mode ────────────────────────────────────────────────────────────────────────── */
 
 void path_uses_owner(struct resource_prepare *p)

@@ -32,6 +32,11 @@ int path_look(struct resource_call *call, struct str path, unsigned flags, struc
 /* The flags of the walk that the resource's meta asks for. */
 unsigned path_flags(const struct resource *r);
 
+/* Whether two paths lead to the same file or device, links of root's followed. */
+NODISCARD
+int path_is_same(struct resource_call *call, struct str a, struct str b, bool *ret,
+                 struct err *err);
+
 struct path_owner {
     uint32_t uid; /* UINT32_MAX = nothing is said */
     uint32_t gid;

@@ -66,6 +66,23 @@ static int read_value(struct str text, struct sysctl *ret, struct err *err)
                          STR_ARG(str_sub(text, 0, 64)));
 }
 
+/* Parameters that a kernel has only with a module. */
+static void use_module(struct resource_prepare *p, struct str path)
+{
+    static const struct {
+        struct str prefix;
+        struct str module;
+    } known[] = {
+        { STR_INIT("/proc/sys/net/bridge/"), STR_INIT("br_netfilter") },
+        { STR_INIT("/proc/sys/net/netfilter/nf_conntrack"), STR_INIT("nf_conntrack") },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (str_starts(path, known[i].prefix)) {
+            resource_uses(p, "module", known[i].module);
+        }
+    }
+}
+
 static int prepare(struct resource_prepare *p, struct err *err)
 {
     const struct resource *r = p->resource;
@@ -88,6 +105,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     p->resource->prepared = s;
     p->resource->id =
         arena_printf(p->out, "sysctl:" STR_FMT, STR_ARG(str_sub(s->path, 10, s->path.n - 10)));
+    use_module(p, s->path);
     if (resource_value(r, "persist")->truth) {
         resource_uses(p, "path", resource_value(r, "file")->text);
     }
