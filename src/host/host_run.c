@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "host/package_lock.h"
 
+#define LOCK_LOOK_MS 500 /* between two looks at the locks of package managers */
 #define SHELL "/bin/sh"
 #define HOST_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
@@ -137,7 +139,8 @@ struct host_child {
     int signals; /* signalfd: the child's end, and ours */
     bool ended;
     int status;
-    usec_t kill_at; /* monotonic; USEC_NEVER: it has not been told to end */
+    usec_t hold_until; /* monotonic; it is to end, and a package manager is let finish; or NEVER */
+    usec_t kill_at;    /* monotonic; USEC_NEVER: it has not been told to end */
 };
 
 static usec_t host_now(void)
@@ -186,11 +189,29 @@ static void host_child_signal(struct host_child *c, struct host_run_result *ret)
     }
     if (info.ssi_signo != SIGCHLD) {
         ret->stopped = true;
-        c->kill_at = host_now() + HOST_RUN_STOP_WAIT;
-        (void)kill(-c->pid, SIGTERM);
+        c->hold_until = MIN(c->hold_until, host_now() + HOST_RUN_STOP_HOLD);
     } else if (waitpid(c->pid, &c->status, WNOHANG) == c->pid) {
         c->ended = true;
     }
+}
+
+/* Tells it to end, and kills it when it does not. Returns how long the wait may be, in ms. */
+static int host_child_stop(struct host_child *c)
+{
+    usec_t now = host_now();
+    if (c->hold_until == USEC_NEVER) {
+        return -1;
+    }
+    if (c->kill_at == USEC_NEVER) {
+        if (now < c->hold_until && package_lock_held("")) {
+            return LOCK_LOOK_MS;
+        }
+        c->kill_at = now + HOST_RUN_STOP_WAIT;
+        (void)kill(-c->pid, SIGTERM);
+    } else if (now >= c->kill_at) {
+        (void)kill(-c->pid, SIGKILL);
+    }
+    return (int)(MAX(c->kill_at - now, (usec_t)0) / 1000 + 1);
 }
 
 /* Until the child has ended. What it left in the background does not hold the run up. */
@@ -199,17 +220,12 @@ static void host_child_wait(struct host_child *c, struct host_run_result *ret)
     while (!c->ended) {
         struct pollfd fds[] = { { .fd = c->signals, .events = POLLIN },
                                 { .fd = c->output, .events = POLLIN } };
-        usec_t left = c->kill_at == USEC_NEVER ? -1 : MAX(c->kill_at - host_now(), (usec_t)0);
-        int timeout = left < 0 ? -1 : (int)(left / 1000 + 1);
-        int n = poll(fds, ARRAY_LEN(fds), timeout);
+        int n = poll(fds, ARRAY_LEN(fds), host_child_stop(c));
         if (n > 0 && fds[1].revents != 0) {
             host_child_read(c, ret);
         }
         if (n > 0 && fds[0].revents != 0) {
             host_child_signal(c, ret);
-        }
-        if (c->kill_at != USEC_NEVER && host_now() >= c->kill_at) {
-            (void)kill(-c->pid, SIGKILL);
         }
     }
     while (c->output >= 0) { /* what was printed before the end */
@@ -261,7 +277,9 @@ static int host_start(const struct host_run_spec *spec, struct host_child *c, st
 
 int host_run(const struct host_run_spec *spec, struct host_run_result *ret, struct err *err)
 {
-    struct host_child c = { .output = -1, .signals = -1, .kill_at = USEC_NEVER };
+    struct host_child c = {
+        .output = -1, .signals = -1, .hold_until = USEC_NEVER, .kill_at = USEC_NEVER
+    };
     *ret = (struct host_run_result){ 0 };
     int r = host_join(spec->pid, err);
     if (r == 0) {

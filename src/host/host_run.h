@@ -7,7 +7,8 @@
  *
  * The script is handed over in memory: nothing is written to the machine's disks. Its first line
  * chooses the interpreter ("#!/bin/bash"); without one it is /bin/sh. It leads a process group of
- * its own, which is told to end when this program is. What it prints goes where this program's
+ * its own, which is told to end when this program is, but not in the middle of a package manager's
+ * work. What it prints goes where this program's
  * output goes, and the last of it is kept for whoever reports a failure.
  */
 #pragma once
@@ -18,6 +19,7 @@
 #define HOST_RUN_TAIL_MAX 256u                  /* what a status can hold of a run's output */
 #define HOST_RUN_SCRIPT_MAX ((size_t)96 * 1024) /* it travels in an environment variable */
 #define HOST_RUN_STOP_WAIT SECONDS(30)          /* between SIGTERM and SIGKILL */
+#define HOST_RUN_STOP_HOLD MINUTES(10)          /* SIGTERM waits for a package manager, so long */
 
 struct host_run_spec {
     int32_t pid;       /* whose namespaces are joined: the machine's first process, 1 */

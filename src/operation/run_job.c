@@ -12,6 +12,8 @@
 #define HOST_MOUNT STR("/host")
 #define SCRIPT_VARIABLE "DD_SCRIPT"
 #define MESSAGE_OUTPUT_MAX 256u
+/* drydock run-on-host ends its script itself: after 30 s, or when a package manager is done. */
+#define SCRIPT_GRACE_S 660
 
 static struct str hash_text(struct str bytes, size_t n, struct arena *out)
 {
@@ -331,6 +333,9 @@ static void add_pod(const struct run_job_spec *spec, const struct run_job_reboot
     struct str account = jval_str(jval_get(payload, STR("serviceAccountName")));
     jw_obj(w);
     jw_pair(w, "restartPolicy", STR("Never"));
+    if (jval_get(payload, STR("script")) != NULL) {
+        jw_pair_i64(w, "terminationGracePeriodSeconds", SCRIPT_GRACE_S);
+    }
     add_affinity(spec->machine, w);
     jw_key(w, STR("tolerations"));
     if (jval_get(payload, STR("tolerations")) != NULL) {

@@ -107,3 +107,25 @@ def test_bad_input_is_told(machine, message, args, script, says):
     done = run(machine, message, *args, script=script)
     assert done.returncode in (1, 2)
     assert says in done.stderr
+
+
+LOCKED = """#!/usr/bin/python3
+import fcntl, os, subprocess, time
+subprocess.run(["mount", "-t", "tmpfs", "none", "/var/lib/dpkg"], check=True)
+with open("/var/lib/dpkg/lock", "w") as lock:
+    fcntl.lockf(lock, fcntl.LOCK_EX)
+    print("locked", flush=True)
+    while not os.path.exists("/run/release"):
+        time.sleep(0.02)
+    print("installed", flush=True)
+"""
+
+
+def test_a_package_manager_is_not_stopped_in_the_middle(machine, message):
+    with subprocess.Popen([DRYDOCK, "run-on-host", "--target-pid", str(machine), "--message-file", str(message)],
+                          env={**os.environ, "DD_SCRIPT": LOCKED}, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "locked\n"
+        process.send_signal(signal.SIGTERM)
+        pathlib.Path(f"/proc/{machine}/root/run/release").touch()
+        assert process.stdout.readline() == "installed\n"
+    assert json.loads(message.read_text())["exitCode"] in (0, 143)  # 143: stopped, but behind the lock
