@@ -92,6 +92,7 @@ void node_state_read(const struct jval *object, struct arena *out, struct node_s
         .seal_key = spec_text(&status, "sealKey"),
         .has_status = status.value != NULL,
         .rebooted = spec_time(&status, "rebootedAt"),
+        .reboot_useless = spec_bool(&status, "rebootDidNotHelp", false),
         .conditions = spec_json(&status, "conditions"),
     };
     if (ret->machine.n == 0 || ret->machine_uid.n == 0) {

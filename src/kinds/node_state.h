@@ -76,6 +76,7 @@ struct node_state {
     struct visit_record visit; /* its phase is VISIT_NONE: there is none */
     bool has_status;           /* the object has one at all */
     usec_t rebooted;           /* when a visit last ordered a reboot; 0 = never */
+    bool reboot_useless;       /* it asked for another right after it */
     struct str conditions;     /* JSON; "[]" for none */
     struct str seal_key;       /* the pinned one */
     struct agent_report agent;

@@ -173,6 +173,8 @@ bool visit_record_read(const struct jval *visit, struct arena *out, struct visit
         .reboot_timeout = read_seconds(visit, "rebootTimeoutSeconds", 0),
         .boot_id = read_text(visit, "bootID", out),
         .reboot_id = read_text(visit, "rebootID", out),
+        .reboot_checked = read_flag(visit, "rebootChecked"),
+        .reboot_useless = read_flag(visit, "rebootUseless"),
         .expired = read_flag(visit, "expired"),
         .keep_cordon = read_flag(visit, "keepCordon"),
         .on_failure = on_failure < ARRAY_LEN(on_failure_names) ? on_failure : VISIT_FAILURE_AUTO,
@@ -268,6 +270,8 @@ void visit_record_print(const struct visit_record *v, struct json_writer *w)
     print_seconds(w, "rebootTimeoutSeconds", v->reboot_timeout, 0);
     jw_pair_some(w, "bootID", v->boot_id);
     jw_pair_some(w, "rebootID", v->reboot_id);
+    print_flag(w, "rebootChecked", v->reboot_checked);
+    print_flag(w, "rebootUseless", v->reboot_useless);
     print_flag(w, "expired", v->expired);
     print_flag(w, "keepCordon", v->keep_cordon);
     if (v->on_failure != VISIT_FAILURE_AUTO) {

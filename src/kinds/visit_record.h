@@ -103,6 +103,8 @@ struct visit_record {
     usec_t reboot_timeout;
     struct str boot_id;   /* when the visit began */
     struct str reboot_id; /* of the order; empty = none was given */
+    bool reboot_checked;  /* whether it has helped was looked at, as far as that can be known */
+    bool reboot_useless;  /* it has not: the machine still asks for one */
     bool expired;         /* the grant was lost in the middle: nothing new is begun */
     bool keep_cordon;     /* a payload has failed: the machine is not to be trusted with pods */
     enum visit_on_failure on_failure;

@@ -405,47 +405,6 @@ void campaign_compile(struct campaign *c)
 
 /* ── runs ──────────────────────────────────────────────────────────────────────────────────── */
 
-/* Asks the machine whether a reboot is required: exit code 0, or 77 for no. What cannot be found
- * out is a failure, and never a reboot. run-on-host itself knows the usual files, too. */
-static void script_add_word(struct buf *script, struct str word)
-{
-    buf_add_char(script, '\'');
-    for (size_t i = 0; i < word.n; i++) {
-        if (word.p[i] == '\'') {
-            buf_add(script, STR("'\\''"));
-        } else {
-            buf_add_char(script, word.p[i]);
-        }
-    }
-    buf_add_char(script, '\'');
-}
-
-static struct str probe_payload(const struct operation_reboot *reboot, struct arena *out)
-{
-    CLEANUP(buf_done)
-    struct buf script = { 0 };
-    CLEANUP(buf_done)
-    struct buf json = { 0 };
-    struct json_writer w = json_writer_on(&json);
-    for (uint32_t i = 0; i < reboot->files.n; i++) {
-        buf_add(&script, STR("[ ! -e "));
-        script_add_word(&script, reboot->files.items[i]);
-        buf_add(&script, STR(" ] || exit 0\n"));
-    }
-    for (uint32_t i = 0; i < reboot->command.n; i++) {
-        buf_add(&script, i == 0 ? STR_NONE : STR(" "));
-        script_add_word(&script, reboot->command.items[i]);
-    }
-    if (reboot->command.n > 0) {
-        buf_add(&script, STR("\ncase $? in 0) exit 0 ;; 1) exit 77 ;; *) exit 1 ;; esac\n"));
-    }
-    buf_add(&script, STR("exit 77\n"));
-    jw_obj(&w);
-    jw_pair(&w, "script", buf_str(&script));
-    jw_obj_end(&w);
-    return arena_str(out, buf_str(&json));
-}
-
 static struct str preflight_payload(const struct campaign_operation *op, struct arena *out)
 {
     const struct operation_preflight *p = &op->preflight;
@@ -453,7 +412,7 @@ static struct str preflight_payload(const struct campaign_operation *op, struct 
     struct buf json = { 0 };
     struct json_writer w = json_writer_on(&json);
     if (!p->given && op->bare) {
-        return probe_payload(&op->reboot, out);
+        return reboot_probe_payload(&op->reboot, out);
     }
     jw_obj(&w);
     jw_pair_some(&w, "script", p->script);

@@ -18,6 +18,7 @@
  *   job_state.c           what is kept of a Job
  *   job_history.c         Jobs that are not needed any more
  *   machine_facts.c       what a Node says of its machine
+ *   reboot_probe.c        whether a machine asks for a reboot
  *   prerequisites.c       namespaces and rights that are missing
  *   operations_events.c   what is told as Events
  *   operations_metrics.c  what is counted for Prometheus
@@ -491,9 +492,24 @@ const struct job_state *work_find_job(const struct work *w, struct str name);
 struct str work_job_name(const struct work *w, const struct visit_record *v,
                          const struct visit_run *run, bool preflight);
 
+/* The Job that looks whether the reboot has helped. */
+struct str work_probe_name(const struct work *w, const struct visit_record *v,
+                           const struct visit_run *run);
+
 /* ── work_after_gates.c ────────────────────────────────────────────────────────────────────── */
 void work_after_gates(struct work *w, const struct turn_machine *machine,
                       const struct visit_record *v, struct visit_facts *f);
+
+/* ── reboot_probe.c ────────────────────────────────────────────────────────────────────────── */
+/* The payload that asks the machine whether a reboot is required: exit code 0, or 77 for no. What
+ * cannot be found out is a failure, and never a reboot. run-on-host itself knows the usual files,
+ * too. */
+struct str reboot_probe_payload(const struct operation_reboot *reboot, struct arena *out);
+/* The Job that looks whether a reboot has helped. */
+NODISCARD
+int reboot_probe_spec(const struct campaign *c, const struct campaign_operation *op,
+                      const struct turn_machine *machine, uint32_t attempt, struct arena *out,
+                      struct run_job_spec *ret, struct err *err);
 
 /* ── work_act.c ────────────────────────────────────────────────────────────────────────────── */
 void work_act(struct work *w, const struct turn_machine *machine, const struct visit_record *v,

@@ -32,7 +32,9 @@ struct str run_job_name(const struct run_job_spec *spec, struct arena *out)
                                  STR_ARG(spec->operation), STR_ARG(spec->revision), spec->attempt);
     if (spec->visit.n > 0 || spec->preflight) {
         id = arena_printf(out, STR_FMT "\n" STR_FMT "\n%d", STR_ARG(id), STR_ARG(spec->visit),
-                          spec->preflight ? 1 : 0);
+                          spec->probe       ? 2
+                          : spec->preflight ? 1
+                                            : 0);
     }
     struct str hash = hash_text(id, NAME_HASH_BYTES, out);
     return arena_printf(out, "dd-" STR_FMT "-" STR_FMT, STR_ARG(spec->operation), STR_ARG(hash));

@@ -33,6 +33,7 @@ struct run_job_spec {
     uint32_t attempt;   /* from 1 */
     struct str visit;   /* in whose course it runs: a visit makes each run once */
     bool preflight;     /* it only looks whether there is something to do */
+    bool probe;         /* it looks whether a reboot has helped */
     usec_t timeout;     /* > 0 */
     struct str version; /* DD_VERSION; may be empty */
     /* The JobPayload after expansion, as JSON: `script`, or `image` with its fields. */

@@ -167,17 +167,42 @@ static bool visit_stop_running(struct visit *v, uint32_t i)
     return true;
 }
 
-static bool visit_wants_reboot(const struct visit_record *r)
+/* ── reboots ───────────────────────────────────────────────────────────────────────────────── */
+
+/* The machine has asked for it. */
+static bool run_found_reboot(const struct visit_run *run)
+{
+    return run->phase == VISIT_RUN_SUCCEEDED && run->reboot == VISIT_REBOOT_IF_REQUIRED &&
+           run->reboot_required;
+}
+
+static bool visit_wants_reboot(const struct visit_record *r, bool useless)
 {
     for (uint32_t i = 0; i < r->run_n; i++) {
         const struct visit_run *run = &r->runs[i];
-        bool ran = run->phase == VISIT_RUN_SUCCEEDED;
-        if (ran && (run->reboot == VISIT_REBOOT_ALWAYS ||
-                    (run->reboot == VISIT_REBOOT_IF_REQUIRED && run->reboot_required))) {
+        bool always = run->phase == VISIT_RUN_SUCCEEDED && run->reboot == VISIT_REBOOT_ALWAYS;
+        if (always || (run_found_reboot(run) && !useless)) {
             return true;
         }
     }
     return false;
+}
+
+int32_t visit_unproved_run(const struct visit_record *r)
+{
+    for (uint32_t i = 0; r->reboot_id.n > 0 && !r->reboot_checked && i < r->run_n; i++) {
+        if (run_found_reboot(&r->runs[i])) {
+            return (int32_t)i;
+        }
+    }
+    return -1;
+}
+
+static void run_note_useless(struct visit_run *run)
+{
+    run->reason = STR("RebootDidNotHelp");
+    run->message = STR("the machine asked for a reboot again right after one: it is not rebooted "
+                       "for that until it has not asked once");
 }
 
 static bool visit_has_failed(const struct visit_record *r)
@@ -263,6 +288,36 @@ static void visit_renew(struct visit *v)
         plan->exit_code = EXIT_LOST;
     }
     visit_wait(v, STR("a new grant: the one before ended in the middle of the visit"), USEC_NEVER);
+}
+
+/* True while it is being found out whether the reboot has helped. A machine that asks for one all
+ * the same would be rebooted for ever otherwise. */
+static bool visit_prove(struct visit *v)
+{
+    const struct visit_facts *f = v->f;
+    int32_t open = visit_unproved_run(v->was);
+    if (open < 0) {
+        return false;
+    }
+    bool lost = f->job == VISIT_JOB_FAILED || visit_overdue(v) || !visit_has_grant(v) ||
+                (f->job == VISIT_JOB_ABSENT && f->superseded);
+    if (lost) {
+        v->record->reboot_checked = true; /* what cannot be found out is no reason to act */
+    } else if (f->job == VISIT_JOB_ABSENT) {
+        v->plan->run = open;
+        v->plan->probe = true;
+    } else if (f->job == VISIT_JOB_ACTIVE) {
+        visit_wait(v, STR("what the machine says after its reboot"), USEC_NEVER);
+    } else {
+        v->record->reboot_checked = true;
+        v->record->reboot_useless = f->reboot_required || !f->nothing_to_do;
+    }
+    if (v->record->reboot_useless) {
+        run_note_useless(&v->record->runs[open]);
+        v->record->failure = v->record->runs[open].reason;
+        v->record->message = v->record->runs[open].message;
+    }
+    return true;
 }
 
 /* ── phases ────────────────────────────────────────────────────────────────────────────────── */
@@ -387,7 +442,12 @@ static void visit_after_runs(struct visit *v)
         visit_enter(v, VISIT_ENDING, 0);
         return;
     }
-    bool reboot = visit_wants_reboot(v->was);
+    bool reboot = visit_wants_reboot(v->was, v->f->reboot_useless);
+    for (uint32_t i = 0; v->f->reboot_useless && i < v->record->run_n; i++) {
+        if (run_found_reboot(&v->record->runs[i])) {
+            run_note_useless(&v->record->runs[i]);
+        }
+    }
     if (reboot && v->f->reboot_refused.n > 0) {
         v->record->failure = STR("RebootLoopGuard");
         v->record->message = v->f->reboot_refused;
@@ -418,7 +478,11 @@ static void visit_checked(struct visit *v, uint32_t i)
     }
     run->preflight = false;
     run->reboot_required = v->f->reboot_required || (run->bare && !v->f->nothing_to_do);
-    if (v->f->nothing_to_do && !run->reboot_required) {
+    if (run->bare && run->reboot == VISIT_REBOOT_IF_REQUIRED && run->reboot_required &&
+        v->f->reboot_useless) {
+        run_enter(v, i, VISIT_RUN_SKIPPED);
+        run_note_useless(run);
+    } else if (v->f->nothing_to_do && !run->reboot_required) {
         run_enter(v, i, VISIT_RUN_SKIPPED);
     } else {
         run_enter(v, i, VISIT_RUN_PENDING);
@@ -555,6 +619,9 @@ static void visit_settling(struct visit *v)
     const struct visit_facts *f = v->f;
     usec_t settled = f->ready_since + v->was->min_ready;
     if (f->ready && f->ready_since > 0 && f->now >= settled) {
+        if (visit_prove(v)) {
+            return;
+        }
         bool verify = f->after_gates && !visit_has_failed(v->was);
         visit_enter(v, verify ? VISIT_VERIFYING : VISIT_ENDING, 0);
         return;

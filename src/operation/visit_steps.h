@@ -60,6 +60,7 @@ struct visit_facts {
     bool ready;
     usec_t ready_since; /* wall; 0 = it is not */
     struct str boot_id;
+    bool reboot_useless;       /* the last one has not helped: it asks for another all the same */
     struct str reboot_refused; /* why it must not reboot now, in words; empty = it may */
 
     /* Gates behind the visit. */
@@ -73,7 +74,7 @@ struct visit_facts {
     bool drain_began; /* something was evicted, or may have been */
 
     /* The run that is the record's first unfinished one, or its preflight while Checking, or the
-     * reboot while Rebooting. */
+     * reboot while Rebooting, or the probe of the run that is unproved while Settling. */
     enum visit_job job;
     bool superseded; /* what the run would do is not asked for any more; its Job, if there is one,
                       * may end */
@@ -108,6 +109,7 @@ struct visit_plan {
     bool drain;
     int32_t run;      /* whose Job should exist; -1 = none */
     bool preflight;   /* that of its preflight */
+    bool probe;       /* that which looks whether the reboot has helped */
     bool stop;        /* the Job of the open run should be deleted */
     bool reboot;      /* the reboot's Job should exist */
     struct str waits; /* for what, in words */
@@ -120,5 +122,8 @@ void visit_decide(const struct visit_record *v, const struct visit_facts *f, str
 
 /* True once something may have been done to the machine. */
 bool visit_touched(const struct visit_record *v);
+/* The run for whose sake the machine was rebooted, while it is not known whether that has helped;
+ * -1 = none. */
+int32_t visit_unproved_run(const struct visit_record *v);
 /* The first run that has not ended; -1 = none. */
 int32_t visit_open_run(const struct visit_record *v);

@@ -392,6 +392,18 @@ static void print_results(const struct work *w, const struct turn_machine *machi
     jw_arr_end(j);
 }
 
+/* The machine was asked, and does not want a reboot: the next one is for another reason. */
+static bool visit_saw_no_reboot(const struct visit_record *v)
+{
+    bool seen = v->reboot_checked && !v->reboot_useless;
+    for (uint32_t i = 0; i < v->run_n; i++) {
+        const struct visit_run *run = &v->runs[i];
+        seen = seen || (run->reboot == VISIT_REBOOT_IF_REQUIRED && !run->reboot_required &&
+                        (run->phase == VISIT_RUN_SUCCEEDED || run->phase == VISIT_RUN_SKIPPED));
+    }
+    return seen && !v->reboot_useless;
+}
+
 /* The record goes, and what its runs did is kept. */
 static void work_end_visit(struct work *w, const struct turn_machine *machine,
                            const struct visit_record *v)
@@ -410,6 +422,11 @@ static void work_end_visit(struct work *w, const struct turn_machine *machine,
     jw_key(&j, STR("value"));
     print_results(w, machine, v, &j);
     jw_obj_end(&j);
+    if (v->reboot_useless || (machine->state->reboot_useless && visit_saw_no_reboot(v))) {
+        patch_op(&j, "add", "/status/rebootDidNotHelp");
+        jw_pair_bool(&j, "value", v->reboot_useless);
+        jw_obj_end(&j);
+    }
     jw_arr_end(&j);
     arena_reset(&w->ended_memory);
     visit_record_copy(v, &w->ended_memory, &w->ended);

@@ -319,7 +319,9 @@ static void act_run(struct work *w, const struct turn_machine *machine,
                    store_count(&o->jobs.store));
         return;
     }
-    int r = campaign_run_spec(c, op, machine, run->attempt, plan->preflight, &o->tmp, &spec, &err);
+    int r = plan->probe ? reboot_probe_spec(c, op, machine, run->attempt, &o->tmp, &spec, &err)
+                        : campaign_run_spec(c, op, machine, run->attempt, plan->preflight, &o->tmp,
+                                            &spec, &err);
     spec.visit = v->id;
     buf_reset(&o->body);
     r = r < 0 ? r : run_job_print(&spec, &o->body, &err);

@@ -172,6 +172,7 @@ static void facts_add_node(const struct work *w, const struct turn_machine *mach
     f->ready = node->ready;
     f->ready_since = node->ready ? node->ready_since : 0;
     f->boot_id = node->boot_id;
+    f->reboot_useless = machine->state->reboot_useless;
     if (rebooted > 0 && v->reboot_id.n == 0 && w->o->now - rebooted < interval) {
         f->reboot_refused = arena_printf(
             &w->o->tmp, "the machine was rebooted %lld s ago, and reboot.minInterval is %lld s",
@@ -205,6 +206,22 @@ struct str work_job_name(const struct work *w, const struct visit_record *v,
             .attempt = run->attempt,
             .visit = v->id,
             .preflight = preflight,
+        },
+        &w->o->tmp);
+}
+
+struct str work_probe_name(const struct work *w, const struct visit_record *v,
+                           const struct visit_run *run)
+{
+    return run_job_name(
+        &(struct run_job_spec){
+            .machine_uid = v->node_uid,
+            .maintenance_uid = run->maintenance_uid,
+            .operation = run->operation,
+            .revision = run->revision,
+            .attempt = run->attempt,
+            .visit = v->id,
+            .probe = true,
         },
         &w->o->tmp);
 }
@@ -273,6 +290,8 @@ static void facts_add_run(struct work *w, const struct turn_machine *machine,
             break;
         }
     }
+    bool probe = v->phase == VISIT_SETTLING;
+    open = probe ? visit_unproved_run(v) : open;
     if (open < 0) {
         return;
     }
@@ -280,7 +299,8 @@ static void facts_add_run(struct work *w, const struct turn_machine *machine,
     const struct campaign *c = operations_campaign(w->o, run->maintenance_uid);
     const struct campaign_operation *op = c != NULL ? campaign_operation(c, run->operation) : NULL;
     f->superseded = op == NULL || !str_eq(op->revision, run->revision) || c->m->dry_run;
-    const struct job_state *job = work_find_job(w, work_job_name(w, v, run, preflight));
+    const struct job_state *job =
+        work_find_job(w, probe ? work_probe_name(w, v, run) : work_job_name(w, v, run, preflight));
     if (job == NULL) {
         f->job = w->job.call != NULL ? VISIT_JOB_ACTIVE : VISIT_JOB_ABSENT;
     } else if (!str_eq(job->owner_uid, run->maintenance_uid)) {

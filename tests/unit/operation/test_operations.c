@@ -175,7 +175,7 @@ TEST(operations_go_on_after_a_crash_at_any_time)
         operations_run(&x, MINUTES(30));
         CHECK_STR(operations_text(&x, "patches", "status.phase"), "Complete");
         CHECK_EQ(x.reboots, 2);
-        CHECK_EQ(x.jobs_made, 4); /* a payload and a reboot each */
+        CHECK_EQ(x.jobs_made, 6); /* a payload, a reboot and a look behind it each */
         CHECK_EQ(x.cordoned, 0);
         operations_end(&x);
     }

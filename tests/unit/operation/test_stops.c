@@ -149,3 +149,40 @@ TEST(stops_by_eviction_count_as_failures_the_fourth_time)
               "its pod was taken away, 4 time(s) by now");
     operations_end(&x);
 }
+
+#define ASKS_FOR_EVER                                                                              \
+    "  operations:\n"                                                                              \
+    "  - name: reboot\n"                                                                           \
+    "    type: realtime\n"                                                                         \
+    "    reboot: {policy: IfRequired, minInterval: 5m}\n"                                          \
+    "    preflight: {script: 'exit 0'}\n"
+
+TEST(stops_rebooting_a_machine_that_asks_again_right_after)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 2);
+    operations_maintain(&x, "reboots", ASKS_FOR_EVER);
+    operations_run(&x, HOURS(6));
+    CHECK_EQ(x.reboots, 2); /* one each, and not one an hour */
+    CHECK_EQ(x.requests_made, 2);
+    CHECK_EQ(x.cordoned, 0);
+    const struct jval *after = operations_state(&x, "node-001");
+    CHECK(jval_bool(jval_at(after, "status.rebootDidNotHelp"), false));
+    CHECK_STR(jval_str(jval_get(jval_first(jval_at(after, "status.operations")), STR("reason"))),
+              "RebootDidNotHelp");
+    /* It does not ask any more: the next time it does is for another reason. */
+    operations_patch(&x, "reboots",
+                     "{\"spec\":{\"operations\":[{\"name\":\"reboot\",\"type\":\"realtime\","
+                     "\"reboot\":{\"policy\":\"IfRequired\",\"minInterval\":\"5m\"},"
+                     "\"preflight\":{\"script\":\"exit 77\"}}]}}");
+    operations_run(&x, HOURS(2));
+    CHECK_EQ(x.reboots, 2);
+    CHECK(!jval_bool(jval_at(operations_state(&x, "node-001"), "status.rebootDidNotHelp"), true));
+    operations_patch(&x, "reboots",
+                     "{\"spec\":{\"operations\":[{\"name\":\"reboot\",\"type\":\"realtime\","
+                     "\"reboot\":{\"policy\":\"IfRequired\",\"minInterval\":\"5m\"},"
+                     "\"preflight\":{\"script\":\"exit 0\"}}]}}");
+    operations_run(&x, HOURS(2));
+    CHECK_EQ(x.reboots, 4);
+    operations_end(&x);
+}

@@ -205,11 +205,82 @@ TEST(visit_goes_through_all_its_steps)
     CHECK_EQ(w.plan.next, w.f.now + SECONDS(60));
     CHECK(w.f.unschedulable);
     w.f.now = w.plan.next;
+    w.f.job = VISIT_JOB_ABSENT;
     world_settle(&w);
+    CHECK_EQ(w.jobs, 3); /* the last one looks whether the reboot has helped */
+    CHECK(w.there);
+    w.f.nothing_to_do = true;
+    world_finish_job(&w, VISIT_JOB_SUCCEEDED);
     CHECK(!w.there);
     CHECK(!w.f.unschedulable);
     CHECK_EQ(w.f.request_state, MR_STATE_COMPLETED);
     CHECK_STR(w.plan.record.failure, "");
+    CHECK(!w.plan.record.reboot_useless);
+}
+
+/* A machine that was drained, has run both and has rebooted, as the first of them wanted. */
+static void world_rebooted(struct world *w)
+{
+    world_init(w);
+    world_approve(w);
+    world_drained(w);
+    w->f.reboot_required = true;
+    world_finish_job(w, VISIT_JOB_SUCCEEDED);
+    w->f.reboot_required = false;
+    world_finish_job(w, VISIT_JOB_SUCCEEDED);
+    w->f.boot_id = STR("boot-2");
+    w->f.job = VISIT_JOB_ABSENT;
+    world_settle(w);
+    CHECK_EQ(w->record.phase, VISIT_SETTLING);
+}
+
+TEST(visit_says_when_a_reboot_has_not_helped)
+{
+    CLEANUP(world_done)
+    struct world w;
+    world_rebooted(&w);
+    w.f.reboot_required = true; /* still */
+    w.f.nothing_to_do = true;
+    world_finish_job(&w, VISIT_JOB_SUCCEEDED);
+    CHECK(!w.there);
+    CHECK(w.plan.record.reboot_useless);
+    CHECK_STR(w.plan.record.failure, "RebootDidNotHelp");
+    CHECK_STR(w.plan.record.runs[0].reason, "RebootDidNotHelp");
+    CHECK_EQ(w.plan.record.runs[0].phase, VISIT_RUN_SUCCEEDED);
+}
+
+TEST(visit_that_cannot_find_out_whether_a_reboot_has_helped_ends_well)
+{
+    CLEANUP(world_done)
+    struct world w;
+    world_rebooted(&w);
+    world_finish_job(&w, VISIT_JOB_FAILED);
+    CHECK(!w.there);
+    CHECK(w.plan.record.reboot_checked);
+    CHECK(!w.plan.record.reboot_useless);
+    CHECK_STR(w.plan.record.failure, "");
+}
+
+TEST(visit_does_not_reboot_again_for_what_a_reboot_has_not_helped)
+{
+    for (uint32_t always = 0; always < 2; always++) {
+        CLEANUP(world_done)
+        struct world w;
+        world_init(&w);
+        check_case(always);
+        w.record.runs[0].reboot = always ? VISIT_REBOOT_ALWAYS : VISIT_REBOOT_IF_REQUIRED;
+        w.f.reboot_useless = true;
+        world_approve(&w);
+        world_drained(&w);
+        w.f.reboot_required = true;
+        world_finish_job(&w, VISIT_JOB_SUCCEEDED);
+        world_finish_job(&w, VISIT_JOB_SUCCEEDED);
+        CHECK_EQ(w.there && w.plan.reboot, always == 1);
+        if (always == 0) {
+            CHECK_STR(w.plan.record.runs[0].reason, "RebootDidNotHelp");
+        }
+    }
+    check_case(-1);
 }
 
 TEST(visit_stops_what_runs_when_it_is_told_to)
