@@ -1,5 +1,6 @@
 #include "kinds/maintenance_gate.h"
 
+#include "format/jsonpath.h"
 #include "kinds/node_operation.h"
 
 static const char *const gate_keys[GATE_KINDS] = {
@@ -33,6 +34,34 @@ static void gate_read_pods(const struct spec_node *at, struct maintenance_gate *
     }
 }
 
+/* Secrets are for nobody who may only write a NodeMaintenance: a gate would tell what is in them.
+ */
+static void gate_read_resource(const struct spec_node *at, struct maintenance_gate *g)
+{
+    static const char *const ops[] = {
+        "Equals", "NotEquals", "In", "Gt", "Ge", "Lt", "Le", "Exists"
+    };
+    struct str kind = spec_text(at, "kind");
+    struct str path = jsonpath_inner(spec_text(at, "path"));
+    struct spec_node path_at = spec_member(at, "path");
+    struct spec_node values_at = spec_member(at, "values");
+    uint32_t values = spec_texts(at, "values", GATE_VALUES_MAX).n;
+    bool exists = SPEC_ENUM(at, "op", ops, 0) == ARRAY_LEN(ops) - 1;
+    g->has_selector = spec_selector(at, "selector", &g->selector);
+    if (kind.n == 0 || spec_text(at, "apiVersion").n == 0 || !spec_has(at, "op") ||
+        spec_has(at, "name") == spec_has(at, "selector")) {
+        spec_wrong(at, "Invalid", "apiVersion, kind, path, op, and either name or selector");
+    } else if (str_eq(kind, STR("Secret")) && str_eq(spec_text(at, "apiVersion"), STR("v1"))) {
+        spec_wrong(at, "Invalid", "another kind: Secrets are not read");
+    } else if (!jsonpath_valid(path) || str_contains(path, STR("[*]"))) {
+        spec_wrong(&path_at, "Invalid",
+                   "the path of one value, such as {.status.readyReplicas} or "
+                   "{.status.conditions[?(@.type==\"Ready\")].status}");
+    } else if (exists != (values == 0)) {
+        spec_wrong(&values_at, "Invalid", "values with every op but Exists");
+    }
+}
+
 static void gate_read_kind(const struct spec_node *at, struct maintenance_gate *g, bool of_wave)
 {
     switch (g->kind) {
@@ -53,9 +82,7 @@ static void gate_read_kind(const struct spec_node *at, struct maintenance_gate *
         }
         break;
     case GATE_RESOURCE:
-        if (spec_text(at, "kind").n == 0 || spec_has(at, "name") == spec_has(at, "selector")) {
-            spec_wrong(at, "Invalid", "kind, and either name or selector");
-        }
+        gate_read_resource(at, g);
         break;
     case GATE_JOB:
     default:

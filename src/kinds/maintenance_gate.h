@@ -11,6 +11,7 @@
 
 #define GATES_MAX 16u /* the schema's, of one list */
 #define GATE_NAMESPACES_MAX 64u
+#define GATE_VALUES_MAX 32u
 #define GATE_TIMEOUT MINUTES(10)
 #define GATE_INTERVAL SECONDS(10)
 #define GATE_INTERVAL_MIN SECONDS(5)
@@ -36,7 +37,7 @@ struct maintenance_gate {
     enum gate_on_timeout on_timeout;
     struct spec_share max_not_ready; /* GATE_NODES; not given: no limit */
     struct spec_share max_cordoned;
-    bool has_selector; /* GATE_NODES, GATE_PODS, GATE_BLOCKING_PODS */
+    bool has_selector; /* GATE_NODES, GATE_PODS, GATE_BLOCKING_PODS, GATE_RESOURCE */
     struct selector selector;
     struct spec_texts namespaces; /* of pods; none: all */
     uint32_t min_ready_percent;   /* GATE_PODS */

@@ -3,12 +3,6 @@
 
 #define READY_PERCENT 100
 
-static void pods_add_query(struct gate_question *q, const char *key, struct str value)
-{
-    buf_printf(&q->path, "&%s=", key);
-    client_add_segment(&q->path, value);
-}
-
 static struct str pods_namespace(const struct gate_question *q)
 {
     uint32_t i = 0;
@@ -31,14 +25,14 @@ void gate_pods_ask(struct gate_question *q)
     }
     buf_add(&q->path, STR("/pods?limit=" GATE_PAGE));
     if (q->selector.n > 0) {
-        pods_add_query(q, "labelSelector", q->selector);
+        gate_question_add(q, "labelSelector", q->selector);
     }
     if (q->kind == GATE_BLOCKING_PODS) {
-        pods_add_query(q, "fieldSelector",
-                       arena_printf(&q->o->tmp, "spec.nodeName=" STR_FMT, STR_ARG(q->machine)));
+        gate_question_add(q, "fieldSelector",
+                          arena_printf(&q->o->tmp, "spec.nodeName=" STR_FMT, STR_ARG(q->machine)));
     }
     if (q->page.n > 0) {
-        pods_add_query(q, "continue", buf_str(&q->page));
+        gate_question_add(q, "continue", buf_str(&q->page));
     }
     gate_question_get(q);
 }

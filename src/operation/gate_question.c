@@ -17,6 +17,7 @@ static void question_free(struct gate_question *q)
     list_del(&q->link);
     buf_done(&q->path);
     buf_done(&q->page);
+    buf_done(&q->plural);
     buf_done(&q->tally.bad);
     buf_done(&q->why);
     arena_done(&q->memory);
@@ -54,6 +55,7 @@ static const struct {
 } gate_kinds[GATE_KINDS] = {
     [GATE_PODS] = { gate_pods_ask, gate_pods_read },
     [GATE_BLOCKING_PODS] = { gate_pods_ask, gate_pods_read },
+    [GATE_RESOURCE] = { gate_resource_ask, gate_resource_read },
 };
 
 void gate_question_answer(struct gate_question *q, enum gate_verdict verdict, const char *fmt, ...)
@@ -102,6 +104,12 @@ void gate_question_get(struct gate_question *q)
                  question_on_reply, q);
 }
 
+void gate_question_add(struct gate_question *q, const char *key, struct str value)
+{
+    buf_printf(&q->path, "&%s=", key);
+    client_add_segment(&q->path, value);
+}
+
 static void question_ask(struct gate_question *q)
 {
     struct operations *o = q->o;
@@ -119,6 +127,7 @@ static void question_ask(struct gate_question *q)
     q->tally.good = 0;
     buf_reset(&q->tally.bad);
     buf_reset(&q->page);
+    buf_reset(&q->plural);
     gate_kinds[q->kind].ask(q);
 }
 

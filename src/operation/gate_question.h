@@ -8,6 +8,7 @@
  *
  *   gate_question.c   the questions, their calls and their answers
  *   gate_pods.c       pods and blockingPods
+ *   gate_resource.c   resource
  */
 #pragma once
 
@@ -67,6 +68,7 @@ struct gate_question {
     struct buf path;
     struct buf page;    /* where a list goes on; empty: at its beginning */
     uint32_t namespace; /* which of the list */
+    struct buf plural;  /* of a resource; empty: it is not found out yet */
     struct gate_tally tally;
 
     /* The last answer. */
@@ -94,5 +96,10 @@ void gate_question_get(struct gate_question *q);
 void gate_question_answer(struct gate_question *q, enum gate_verdict verdict, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
+/* "&key=value", encoded. */
+void gate_question_add(struct gate_question *q, const char *key, struct str value);
+
+void gate_resource_ask(struct gate_question *q);
+void gate_resource_read(struct gate_question *q, const struct jval *body);
 void gate_pods_ask(struct gate_question *q);
 void gate_pods_read(struct gate_question *q, const struct jval *list);

@@ -1,9 +1,9 @@
 #include "sandbox/apiserver/table.h"
 
 #include "base/timestamp.h"
+#include "format/jsonpath.h"
 #include "sandbox/apiserver/table_cells.h"
 #include "sandbox/apiserver/table_columns.h"
-#include "sandbox/apiserver/jsonpath.h"
 
 bool table_include_parse(struct str text, enum table_include *ret)
 {

@@ -322,3 +322,125 @@ TEST(gates_of_a_wave_pause_the_object_the_second_time_until_it_is_resumed)
     CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
     operations_end(&x);
 }
+
+/* ── resource ──────────────────────────────────────────────────────────────────────────────── */
+
+static void make_map(struct operations_fixture *x, const char *name, const char *data)
+{
+    (void)operations_http(x, 201, "POST", "/api/v1/namespaces/default/configmaps",
+                          arena_printf(&x->memory,
+                                       "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"app\":"
+                                       "\"shop\"}},\"data\":{\"n\":\"%s\"}}",
+                                       name, data));
+}
+
+TEST(gates_compare_a_value_of_any_object)
+{
+    static const struct {
+        const char *gate;
+        const char *refusal; /* NULL: it passes */
+    } cases[] = {
+        { "name: m, path: .data.n, op: Equals, values: ['7']", NULL },
+        { "name: m, path: '{.data.n}', op: Equals, values: ['7.0']", NULL },
+        { "name: m, path: .data.n, op: Equals, values: ['8']",
+          "ConfigMap default/m has 7 at .data.n" },
+        { "name: m, path: .data.n, op: NotEquals, values: ['7']", "1 of 1 objects" },
+        { "name: m, path: .data.n, op: In, values: ['6', '7']", NULL },
+        { "name: m, path: .data.n, op: Gt, values: ['7']", "has 7" },
+        { "name: m, path: .data.n, op: Ge, values: ['7']", NULL },
+        { "name: m, path: .data.n, op: Lt, values: ['7.5']", NULL },
+        { "name: m, path: .data.n, op: Le, values: [many]", "has 7" },
+        { "name: m, path: .data.n, op: Exists", NULL },
+        { "name: m, path: .data.other, op: Exists", "nothing that can be compared" },
+        { "name: m, path: .data.other, op: NotEquals, values: ['7']", "nothing" },
+        { "name: none, path: .data.n, op: Exists", "no ConfigMap is chosen" },
+        { "name: m, namespace: drydock-jobs, path: .data.n, op: Exists", "no ConfigMap is chosen" },
+        { "selector: {matchLabels: {app: shop}}, path: .data.n, op: Ge, values: ['7']", NULL },
+        { "selector: {matchLabels: {app: shop}}, path: .data.n, op: Gt, values: ['7']",
+          "1 of 2 objects" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct operations_fixture x;
+        check_case((int64_t)i);
+        operations_begin(&x, 1);
+        make_map(&x, "m", "7");
+        make_map(&x, "n", "9");
+        operations_maintain(&x, "hello",
+                            arena_printf(&x.memory,
+                                         "  rollout: {gates: {beforeNode: [{resource: {apiVersion: "
+                                         "v1, kind: ConfigMap, %s}}]}}\n" ONE_SHOT,
+                                         cases[i].gate)
+                                .p);
+        operations_run(&x, MINUTES(2));
+        CHECK_EQ(x.jobs_made, cases[i].refusal == NULL ? 1 : 0);
+        if (cases[i].refusal != NULL) {
+            check_has(gate_message(&x, "hello"), cases[i].refusal);
+        }
+        operations_end(&x);
+    }
+    check_case(-1);
+}
+
+TEST(gates_that_cannot_be_read_have_not_passed)
+{
+    static const struct {
+        const char *gate;
+        const char *refusal;
+    } cases[] = {
+        { "apiVersion: shop.example/v1, kind: Till", "it cannot be read: the server answered 404" },
+        { "apiVersion: apps/v1, kind: Till", "the API server has no Till of apps/v1" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct operations_fixture x;
+        check_case((int64_t)i);
+        operations_begin(&x, 1);
+        operations_maintain(
+            &x, "hello",
+            arena_printf(&x.memory,
+                         "  rollout: {gates: {beforeNode: [{resource: {%s, name: a, "
+                         "path: .a, op: Exists}}]}}\n" ONE_SHOT,
+                         cases[i].gate)
+                .p);
+        operations_run(&x, MINUTES(1));
+        CHECK_EQ(x.jobs_made, 0);
+        check_has(gate_message(&x, "hello"), cases[i].refusal);
+        operations_end(&x);
+    }
+    check_case(-1);
+}
+
+TEST(gates_name_the_field_that_is_wrong)
+{
+    static const struct {
+        const char *gate;
+        const char *message;
+    } cases[] = {
+        { "{resource: {apiVersion: v1, kind: Secret, name: a, path: .data.n, op: Exists}}",
+          "Secrets are not read" },
+        { "{resource: {apiVersion: v1, kind: Pod, name: a, path: 'status', op: Exists}}",
+          "spec.rollout.gates.beforeNode[0].resource.path" },
+        { "{resource: {apiVersion: v1, kind: Pod, name: a, path: '.x[*]', op: Exists}}",
+          "the path of one value" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct operations_fixture x;
+        check_case((int64_t)i);
+        operations_begin(&x, 1);
+        operations_maintain(&x, "hello",
+                            arena_printf(&x.memory,
+                                         "  rollout: {gates: {beforeNode: [%s]}}\n" ONE_SHOT,
+                                         cases[i].gate)
+                                .p);
+        operations_run(&x, MINUTES(1));
+        CHECK_STR(operations_text(&x, "hello", "status.phase"), "Invalid");
+        struct str message = STR_NONE;
+        JVAL_EACH (jval_at(operations_find(&x, "hello"), "status.conditions"), c) {
+            message = str_eq(jval_str(jval_get(c, STR("type"))), STR("Accepted"))
+                          ? jval_str(jval_get(c, STR("message")))
+                          : message;
+        }
+        check_has(message, cases[i].message);
+        operations_end(&x);
+    }
+    check_case(-1);
+}

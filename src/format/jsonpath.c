@@ -1,4 +1,4 @@
-#include "sandbox/apiserver/jsonpath.h"
+#include "format/jsonpath.h"
 
 #define NAME_MAX_BYTES 512u /* a label key has at most 317 */
 
@@ -86,6 +86,37 @@ static const struct tree *jsonpath_bracket(struct jsonpath_scan *w, const struct
     return tree_get(at, jsonpath_unquote(inner));
 }
 
+/* One name or bracket further. */
+static const struct tree *jsonpath_step(struct jsonpath_scan *w, const struct tree *at)
+{
+    char name[NAME_MAX_BYTES];
+    if (w->rest.p[0] == '[') {
+        return jsonpath_bracket(w, at);
+    }
+    jsonpath_skip(w, 1);
+    struct str key = jsonpath_take_name(w, name);
+    return key.n > 0 ? tree_get(at, key) : at;
+}
+
+struct str jsonpath_inner(struct str text)
+{
+    struct str inner = str_trim(text);
+    bool braces = inner.n >= 2 && inner.p[0] == '{' && inner.p[inner.n - 1] == '}';
+    return braces ? str_trim(str_sub(inner, 1, inner.n - 2)) : inner;
+}
+
+bool jsonpath_valid(struct str path)
+{
+    struct jsonpath_scan w = { .rest = path };
+    if (path.n == 0 || path.p[0] != '.') {
+        return false;
+    }
+    while (w.rest.n > 0 && !w.broken) {
+        (void)jsonpath_step(&w, NULL); /* only whether it can be read */
+    }
+    return !w.broken;
+}
+
 const struct tree *jsonpath_find(const struct tree *object, struct str path)
 {
     struct jsonpath_scan w = { .rest = path };
@@ -94,16 +125,7 @@ const struct tree *jsonpath_find(const struct tree *object, struct str path)
         return NULL;
     }
     while (w.rest.n > 0 && at != NULL && !w.broken) {
-        if (w.rest.p[0] == '[') {
-            at = jsonpath_bracket(&w, at);
-            continue;
-        }
-        char name[NAME_MAX_BYTES];
-        jsonpath_skip(&w, 1);
-        struct str key = jsonpath_take_name(&w, name);
-        if (key.n > 0) {
-            at = tree_get(at, key);
-        }
+        at = jsonpath_step(&w, at);
     }
     return w.broken ? NULL : at;
 }
