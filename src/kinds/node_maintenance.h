@@ -191,6 +191,8 @@ struct maintenance_operation_record {
     usec_t last_tick;
 };
 
+#define MAINTENANCE_DURATIONS_MAX 20u
+
 struct maintenance_record {
     const struct maintenance_place *places;
     uint32_t place_n;
@@ -198,6 +200,8 @@ struct maintenance_record {
     struct maintenance_gate_record gate;
     const struct maintenance_operation_record *operations;
     uint32_t operation_n;
+    usec_t durations[MAINTENANCE_DURATIONS_MAX]; /* of the last visits, the oldest first */
+    uint32_t duration_n;
     struct spec_texts approved;
     struct str resumed;
     struct str reran;

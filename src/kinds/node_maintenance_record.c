@@ -37,6 +37,17 @@ static void operation_records_read(const struct spec_node *status, struct mainte
     }
 }
 
+static void durations_read(const struct jval *list, struct maintenance_record *r)
+{
+    int64_t seconds = 0;
+    JVAL_EACH (list, item) {
+        if (jval_i64(item, &seconds) && seconds >= 0 && seconds <= INT32_MAX &&
+            r->duration_n < MAINTENANCE_DURATIONS_MAX) {
+            r->durations[r->duration_n++] = SECONDS(seconds);
+        }
+    }
+}
+
 void maintenance_record_read(const struct jval *object, struct arena *out,
                              struct maintenance_record *ret)
 {
@@ -71,6 +82,7 @@ void maintenance_record_read(const struct jval *object, struct arena *out,
         .ran = spec_text(&handled, "run"),
         .json = spec_read_status(object, out),
     };
+    durations_read(jval_get(status.value, STR("visitSeconds")), ret);
     places_read(&status, ret);
     operation_records_read(&status, ret);
 }

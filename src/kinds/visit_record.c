@@ -173,6 +173,7 @@ bool visit_record_read(const struct jval *visit, struct arena *out, struct visit
         .reboot_timeout = read_seconds(visit, "rebootTimeoutSeconds", 0),
         .boot_id = read_text(visit, "bootID", out),
         .reboot_id = read_text(visit, "rebootID", out),
+        .began = jval_time(jval_get(visit, STR("beganAt")), 0),
         .reboot_checked = read_flag(visit, "rebootChecked"),
         .reboot_useless = read_flag(visit, "rebootUseless"),
         .expired = read_flag(visit, "expired"),
@@ -264,6 +265,7 @@ void visit_record_print(const struct visit_record *v, struct json_writer *w)
     jw_pair(w, "phase", phase_names[v->phase]);
     jw_pair_time(w, "phaseTime", v->phase_time);
     jw_pair_time(w, "deadline", v->deadline);
+    jw_pair_time(w, "beganAt", v->began);
     jw_pair(w, "cordon", cordon_names[v->cordon]);
     print_drain(&v->drain, w);
     print_seconds(w, "minReadySeconds", v->min_ready, 0);

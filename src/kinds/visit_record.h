@@ -97,6 +97,7 @@ struct visit_record {
     enum visit_phase phase;
     usec_t phase_time; /* wall */
     usec_t deadline;   /* of the phase, wall; USEC_NEVER = none */
+    usec_t began;      /* wall: the machine is disturbed since, or a quiet payload runs; 0 = no */
     enum visit_cordon cordon;
     struct visit_drain drain;
     usec_t min_ready;

@@ -414,6 +414,7 @@ static void print_status(const struct campaign *c, const struct jval *old, struc
     print_active(c, w);
     print_failed(c, w);
     print_operations(c, w);
+    campaign_print_durations(c, w);
     print_handled(c, w);
     print_conditions(c, &s, old, w);
 }

@@ -159,6 +159,7 @@ void campaign_look_at_window(struct campaign *c)
     char text[TIMESTAMP_TEXT_MAX];
     c->wait = (struct campaign_wait){ 0 };
     c->window = (struct interval){ USEC_NEVER, USEC_NEVER };
+    campaign_read_durations(c);
     c->stops = c->m->meta.deleting && c->m->abort_on_delete;
     c->stops_why = STR("the object is being deleted, and deletionPolicy is Abort");
     if (campaign_is_overridden(c)) {

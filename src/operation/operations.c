@@ -446,6 +446,9 @@ static void operations_on_arbiter_turn(struct core_part *p)
 static void operations_on_leading(struct core_part *p, bool leading)
 {
     struct operations *o = operations_of(p);
+    LIST_EACH (&o->campaigns, link) {
+        CONTAINER_OF(link, struct campaign, link)->durations_known = false; /* others may add */
+    }
     if (!leading) {
         LIST_EACH (&o->works, link) {
             work_reset(CONTAINER_OF(link, struct work, link));

@@ -11,6 +11,7 @@
  *   gate_question.c …     gates that have to be asked for (gate_question.h)
  *   campaign_depends.c    other NodeMaintenances that come first
  *   campaign_status.c     its status: the ledger of its visits, and what people read
+ *   campaign_durations.c  how long its visits took
  *   work.c                one machine: its NodeState and its visit
  *   work_facts.c          what is known around a visit
  *   work_act.c            what a visit's plan says, done
@@ -172,6 +173,7 @@ struct campaign {
     usec_t written;  /* monotonic: when the status was last sent */
     struct buf sent; /* the status as it was last sent, without places */
     struct window_rest_durations durations;
+    bool durations_known; /* what the status had was read */
     struct list gate_pauses;
     struct campaign_gathered gathered;
     struct campaign_tick ticks[OPERATIONS_MAX];
@@ -259,7 +261,6 @@ struct work {
     enum visit_cordon_step cordon_step; /* that is under way */
     struct drain *drain;
     bool drained; /* the drain said so */
-    usec_t began; /* wall: when the visit took its machine, as far as is known; 0 = it has not */
     bool ends;    /* the visit's record is being removed: */
     struct visit_record ended;
     struct arena ended_memory;
@@ -458,6 +459,11 @@ void campaign_print_condition(const struct condition_writer *x, const char *type
 bool campaign_may_send(struct campaign *c);
 /* Sends the patch that is in the body. */
 void campaign_send_status(struct campaign *c);
+
+/* ── campaign_durations.c ──────────────────────────────────────────────────────────────────── */
+void campaign_read_durations(struct campaign *c);
+void campaign_print_durations(const struct campaign *c, struct json_writer *w);
+void operations_add_duration(struct operations *o, const struct visit_record *v, usec_t took);
 
 /* ── prerequisites.c ───────────────────────────────────────────────────────────────────────── */
 /* How the server answered when one was to be made. */

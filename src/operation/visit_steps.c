@@ -25,6 +25,9 @@ static void visit_enter(struct visit *v, enum visit_phase phase, usec_t timeout)
 {
     v->record->phase = phase;
     v->record->phase_time = v->f->now;
+    if (v->record->began == 0 && (phase == VISIT_CORDONING || phase == VISIT_RUNNING)) {
+        v->record->began = v->f->now;
+    }
     v->record->deadline = timeout <= 0 || timeout == USEC_NEVER ? USEC_NEVER : v->f->now + timeout;
 }
 

@@ -85,18 +85,12 @@ static void work_state_path(struct work *w, const char *behind)
 static void work_on_end(struct work *w)
 {
     struct operations *o = w->o;
-    usec_t took = w->began > 0 ? MAX(o->now - w->began, 0) : 0;
-    for (uint32_t i = 0; took > 0 && i < w->ended.run_n; i++) {
-        struct campaign *c = operations_campaign(o, w->ended.runs[i].maintenance_uid);
-        bool first = i == 0 || !str_eq(w->ended.runs[i].maintenance_uid,
-                                       w->ended.runs[i - 1].maintenance_uid);
-        if (c != NULL && first) {
-            window_rest_add(&c->durations, took);
-        }
+    usec_t took = w->ended.began > 0 ? MAX(o->now - w->ended.began, 0) : 0;
+    if (took > 0) {
+        operations_add_duration(o, &w->ended, took);
     }
     operations_tell_end(o, w->name, &w->ended);
     operations_metrics_end(o, &w->ended, took);
-    w->began = 0;
 }
 
 static void work_on_state(void *ctx, const struct api_reply *reply)
@@ -603,9 +597,6 @@ static void work_visit(struct work *w, const struct turn_machine *machine)
     struct visit_record v = machine->state->visit;
     struct visit_record stored = v;
     struct visit_plan plan = { 0 };
-    if (w->began == 0 && visit_touched(&v)) {
-        w->began = v.phase_time;
-    }
     if (visit_may_grow(&v) && machine->node != NULL) {
         struct visit_run *runs = ARENA_ARRAY(&o->tmp, struct visit_run, VISIT_RUNS_MAX);
         for (uint32_t i = 0; i < v.run_n; i++) {
