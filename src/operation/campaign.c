@@ -289,8 +289,8 @@ static const char *gates_unsupported(const struct maintenance_gates *gates)
 {
     for (uint32_t i = 0; i < gates->n; i++) {
         enum gate_kind kind = gates->items[i].kind;
-        if (kind == GATE_ALERTS || kind == GATE_QUERY || kind == GATE_JOB) {
-            return "spec.rollout: a gate alerts, query or job";
+        if (kind == GATE_ALERTS || kind == GATE_QUERY) {
+            return "spec.rollout: a gate alerts or query";
         }
     }
     return NULL;

@@ -104,11 +104,15 @@ struct gates_answer campaign_gates_ask(struct campaign *c, const char *list,
                                     : gate_question_look(c, &p, asker->since);
         /* While it is asked again, what it said before is still said to people. */
         bool refuses = look.verdict == GATE_REFUSES && look.recent;
+        if (refuses && look.final && p.gate->on_timeout == GATE_SKIP) {
+            continue;
+        }
         if (refuses && answer.verdict != GATE_REFUSES) {
             struct str place = gate_place_name(&p, out);
             answer = (struct gates_answer){
                 .verdict = GATE_REFUSES,
-                .of_machine = p.gate->kind == GATE_BLOCKING_PODS,
+                .of_machine = gate_is_of_machine(&p),
+                .final = look.final,
                 .gate = p.gate,
                 .place = place,
                 .why = gate_sentence(place, &look, out),
@@ -144,12 +148,13 @@ static bool gate_is_skipped(const struct campaign *c, const struct gates_asker *
            c->o->now >= c->m->record.gate.since + p->gate->timeout;
 }
 
-/* Whoever may be skipped after a while has had that while before the request was made. */
+/* Whoever may be skipped after a while has had that while before the request was made; and a Job
+ * takes too long while everybody waits for the approval to be used. */
 static bool gate_is_not_for_approval(const struct campaign *c UNUSED,
                                      const struct gates_asker *asker UNUSED,
                                      const struct gate_place *p)
 {
-    return p->gate->on_timeout == GATE_SKIP;
+    return p->gate->on_timeout == GATE_SKIP || p->gate->kind == GATE_JOB;
 }
 
 static struct campaign_gate_pause *gate_pause_find(const struct campaign *c, struct str machine)
@@ -337,7 +342,8 @@ static void campaign_wait_at_gate(struct campaign *c, const struct gates_answer 
         return; /* a machine that was refused before */
     }
     operations_wake_at(o, since + a->gate->timeout);
-    if (o->now >= since + a->gate->timeout && a->gate->on_timeout == GATE_PAUSE) {
+    bool over = a->final || o->now >= since + a->gate->timeout;
+    if (over && a->gate->on_timeout == GATE_PAUSE) {
         campaign_time_out_at_gate(c, a->place, a->why);
     }
 }
@@ -345,8 +351,11 @@ static void campaign_wait_at_gate(struct campaign *c, const struct gates_answer 
 /* Its visit begins only to fail: that is what its author wants of a gate that stays shut. */
 static bool gate_fails_visit(const struct campaign *c, const struct gates_answer *a)
 {
-    return a->verdict == GATE_REFUSES && a->gate != NULL && a->gate->on_timeout == GATE_FAIL &&
-           gate_waits_here(c, a->place) && c->o->now >= c->m->record.gate.since + a->gate->timeout;
+    if (a->verdict != GATE_REFUSES || a->gate == NULL || a->gate->on_timeout != GATE_FAIL) {
+        return false;
+    }
+    return a->final || (gate_waits_here(c, a->place) &&
+                        c->o->now >= c->m->record.gate.since + a->gate->timeout);
 }
 
 static bool campaign_tried_too_often(struct campaign *c)

@@ -18,6 +18,7 @@ static void question_free(struct gate_question *q)
     buf_done(&q->path);
     buf_done(&q->page);
     buf_done(&q->plural);
+    buf_done(&q->job);
     buf_done(&q->tally.bad);
     buf_done(&q->why);
     arena_done(&q->memory);
@@ -56,12 +57,15 @@ static const struct {
     [GATE_PODS] = { gate_pods_ask, gate_pods_read },
     [GATE_BLOCKING_PODS] = { gate_pods_ask, gate_pods_read },
     [GATE_RESOURCE] = { gate_resource_ask, gate_resource_read },
+    [GATE_JOB] = { gate_job_ask, gate_job_read },
 };
 
 void gate_question_answer(struct gate_question *q, enum gate_verdict verdict, const char *fmt, ...)
 {
     va_list args;
     usec_t wall = server_clock_wall(&q->o->core->client.clock);
+    buf_reset(&q->job);
+    q->final = false;
     q->verdict = verdict;
     q->asked = q->began;
     q->next = wall - wall % SECONDS(1) + q->interval;
@@ -82,7 +86,10 @@ static void question_on_reply(void *ctx, const struct api_reply *reply)
     struct err err = { 0 };
     q->call = NULL;
     o->gate_calls--;
-    enum retry_verdict verdict = client_note(&o->core->client, API_GET, reply);
+    enum retry_verdict verdict = client_note(&o->core->client, q->verb, reply);
+    if (verdict == RETRY_OBSERVE && q->job.n > 0) {
+        return; /* the Job is there already */
+    }
     if (verdict != RETRY_DONE) {
         client_explain(reply->status, reply->body, reply->err, &err);
         gate_question_answer(q, GATE_REFUSES, "it cannot be read: %s", err.msg);
@@ -93,15 +100,26 @@ static void question_on_reply(void *ctx, const struct api_reply *reply)
     }
 }
 
-void gate_question_get(struct gate_question *q)
+static void question_send(struct gate_question *q, enum api_verb verb, struct str body)
 {
     struct operations *o = q->o;
     o->gate_calls++;
-    q->call =
-        api_send(o->core->client.api,
-                 &(struct api_request){
-                     .verb = API_GET, .path = buf_str(&q->path), .timeout = GATE_CALL_TIMEOUT },
-                 question_on_reply, q);
+    q->verb = verb;
+    q->call = api_send(
+        o->core->client.api,
+        &(struct api_request){
+            .verb = verb, .path = buf_str(&q->path), .body = body, .timeout = GATE_CALL_TIMEOUT },
+        question_on_reply, q);
+}
+
+void gate_question_get(struct gate_question *q)
+{
+    question_send(q, API_GET, STR_NONE);
+}
+
+void gate_question_post(struct gate_question *q, struct str body)
+{
+    question_send(q, API_POST, body);
 }
 
 void gate_question_add(struct gate_question *q, const char *key, struct str value)
@@ -119,6 +137,10 @@ static void question_ask(struct gate_question *q)
     }
     if (!client_open(&o->core->client)) {
         loop_timer_pull(&o->turn, open_at);
+        return;
+    }
+    if (q->job.n > 0) {
+        gate_job_step(q);
         return;
     }
     q->began = loop_now(o->loop);
@@ -144,9 +166,17 @@ static struct gate_question *question_find(const struct operations *o, struct st
     return NULL;
 }
 
-static struct gate_question *question_new(struct operations *o, struct str key,
-                                          const struct gate_place *place, struct str machine)
+bool gate_is_of_machine(const struct gate_place *place)
 {
+    enum gate_kind kind = place->gate->kind;
+    return (kind == GATE_BLOCKING_PODS || kind == GATE_JOB) && place->machine != NULL;
+}
+
+static struct gate_question *question_new(const struct campaign *c, struct str key,
+                                          const struct gate_place *place)
+{
+    struct operations *o = c->o;
+    bool of_machine = gate_is_of_machine(place);
     struct gate_question *q = ALLOC_NEW(struct gate_question);
     CLEANUP(buf_done)
     struct buf selector = { 0 };
@@ -156,8 +186,11 @@ static struct gate_question *question_new(struct operations *o, struct str key,
     q->key = arena_str(&q->memory, key);
     q->kind = place->gate->kind;
     q->json = arena_str(&q->memory, place->gate->fields);
-    q->machine = arena_str(&q->memory, machine);
-    q->interval = place->gate->interval;
+    q->machine = of_machine ? arena_str(&q->memory, place->machine->name) : STR_NONE;
+    q->machine_uid = of_machine ? arena_str(&q->memory, place->machine->node->uid) : STR_NONE;
+    q->maintenance = arena_str(&q->memory, c->m->meta.name);
+    q->maintenance_uid = arena_str(&q->memory, c->m->meta.uid);
+    q->revision = arena_str(&q->memory, c->revision);
     int r = json_parse(q->json, JSON_GO, &q->memory, &q->fields, &err);
     ASSERT(r == 0); /* the reader has printed it */
     if (place->gate->has_selector) {
@@ -172,8 +205,7 @@ struct gate_look gate_question_look(struct campaign *c, const struct gate_place 
                                     usec_t since)
 {
     struct operations *o = c->o;
-    bool of_machine = place->gate->kind == GATE_BLOCKING_PODS;
-    struct str machine = of_machine ? place->machine->name : STR_NONE;
+    struct str machine = gate_is_of_machine(place) ? place->machine->name : STR_NONE;
     /* The list's name has no slash, and names of machines none either. */
     struct str key = arena_printf(&o->tmp, STR_FMT "/%s/%u/" STR_FMT, STR_ARG(c->m->meta.uid),
                                   place->list, place->index, STR_ARG(machine));
@@ -183,10 +215,11 @@ struct gate_look gate_question_look(struct campaign *c, const struct gate_place 
         q = NULL;
     }
     if (q == NULL) {
-        q = question_new(o, key, place, machine);
+        q = question_new(c, key, place);
     }
     q->wanted = true;
     q->interval = place->gate->interval;
+    q->timeout = place->gate->timeout;
     bool recent = q->verdict != GATE_NOT_KNOWN && q->asked >= since;
     bool fresh = recent && o->now < q->next;
     if (!fresh) {
@@ -197,6 +230,7 @@ struct gate_look gate_question_look(struct campaign *c, const struct gate_place 
     return (struct gate_look){ .verdict = q->verdict,
                                .fresh = fresh,
                                .recent = recent,
+                               .final = q->final,
                                .why = arena_str(&o->tmp, buf_str(&q->why)),
                                .next = q->next };
 }

@@ -9,6 +9,7 @@
  *   gate_question.c   the questions, their calls and their answers
  *   gate_pods.c       pods and blockingPods
  *   gate_resource.c   resource
+ *   gate_job.c        job
  */
 #pragma once
 
@@ -38,6 +39,7 @@ struct gate_look {
     enum gate_verdict verdict; /* the last answer */
     bool fresh;     /* it is younger than the gate's interval; otherwise it is being asked again */
     bool recent;    /* the question was put at `since` or later */
+    bool final;     /* GATE_REFUSES: waiting is of no use */
     struct str why; /* of GATE_REFUSES, in words; until the next answer */
     usec_t next;    /* wall: when it is asked again; USEC_NEVER: when something changes */
 };
@@ -59,25 +61,36 @@ struct gate_question {
     const struct jval *fields;
     struct str selector; /* as text */
     struct str machine;  /* empty: the answer is the same for all */
+    struct str machine_uid;
+    struct str maintenance;
+    struct str maintenance_uid;
+    struct str revision;
     usec_t interval;
+    usec_t timeout;
     bool wanted; /* in this turn */
 
     /* The ask under way. */
     struct api_call *call;
-    usec_t began; /* monotonic */
+    enum api_verb verb; /* of the call */
+    usec_t began;       /* monotonic */
     struct buf path;
     struct buf page;    /* where a list goes on; empty: at its beginning */
     uint32_t namespace; /* which of the list */
     struct buf plural;  /* of a resource; empty: it is not found out yet */
     struct gate_tally tally;
+    struct buf job; /* the name of the Job that was made; empty: none */
+    uint32_t asks;  /* how many were */
 
     /* The last answer. */
     enum gate_verdict verdict;
     usec_t asked; /* monotonic: when the question was put */
     usec_t next;  /* wall */
+    bool final;
     struct buf why;
 };
 
+/* Another machine may have another answer. */
+bool gate_is_of_machine(const struct gate_place *place);
 /* `since` is monotonic: an answer to a question that was put before counts for nothing; 0: any
  * counts. */
 struct gate_look gate_question_look(struct campaign *c, const struct gate_place *place,
@@ -92,6 +105,8 @@ void gate_questions_drop(struct operations *o);
 
 /* Reads `path` of the question; its answer goes to the kind's `read`. */
 void gate_question_get(struct gate_question *q);
+/* Sends `body` to it. */
+void gate_question_post(struct gate_question *q, struct str body);
 /* The ask has ended. */
 void gate_question_answer(struct gate_question *q, enum gate_verdict verdict, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
@@ -99,6 +114,11 @@ void gate_question_answer(struct gate_question *q, enum gate_verdict verdict, co
 /* "&key=value", encoded. */
 void gate_question_add(struct gate_question *q, const char *key, struct str value);
 
+void gate_job_ask(struct gate_question *q);
+void gate_job_step(struct gate_question *q); /* while its Job runs */
+void gate_job_read(struct gate_question *q, const struct jval *body);
+/* Somebody still wants to know how the Job ended. */
+bool gate_job_is_needed(const struct operations *o, struct str job);
 void gate_resource_ask(struct gate_question *q);
 void gate_resource_read(struct gate_question *q, const struct jval *body);
 void gate_pods_ask(struct gate_question *q);

@@ -22,6 +22,9 @@ static int job_cmp(const void *a, const void *b)
 /* A visit may still want to know how it ended. */
 static bool job_is_needed(const struct operations *o, const struct job_state *job)
 {
+    if (gate_job_is_needed(o, job->name)) {
+        return true;
+    }
     const struct turn_machine *machine = operations_machine(o, job->machine);
     return machine != NULL && machine->state != NULL && machine->state->visit.phase != VISIT_NONE;
 }

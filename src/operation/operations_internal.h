@@ -117,6 +117,7 @@ struct gates_answer {
     bool of_machine;                     /* others may pass */
     const struct maintenance_gate *gate; /* that refuses, or is asked; NULL: none of them */
     struct str place;
+    bool final;     /* waiting is of no use: as if its time were over */
     struct str why; /* as a sentence, with the time at which it is asked again */
     usec_t next;    /* wall; USEC_NEVER: when something changes */
 };
@@ -528,6 +529,9 @@ void work_lift_kept(struct work *w, struct str maintenance_uid);
 /* True once it is known how the finished Job ended; asks otherwise. */
 bool run_output_know(struct work *w, const struct job_state *job);
 void run_output_done(struct run_output *r);
+/* The path of the pods of a Job, and what they say. */
+void run_output_add_path(const struct operations *o, struct str job, struct buf *path);
+void run_output_read_pods(struct run_output *r, const struct jval *list);
 
 /* ── job_history.c ─────────────────────────────────────────────────────────────────────────── */
 /* Deletes Jobs that have ended and that nobody needs. */

@@ -158,9 +158,9 @@ static const struct volume_list {
     { "configMaps", "config-map", "configMap", "name" },
 };
 
-static bool payload_mounts_host(const struct jval *payload)
+static bool spec_mounts_host(const struct run_job_spec *spec)
 {
-    return jval_get(payload, STR("image")) != NULL;
+    return jval_get(spec->payload, STR("image")) != NULL && !spec->no_host;
 }
 
 static struct str payload_host_mount(const struct jval *payload)
@@ -190,13 +190,14 @@ static void volume_add_source(const struct volume_list *list, const struct jval 
 }
 
 /* The volumes of the pod, or their mounts in the container. */
-static void volumes_add(const struct jval *payload, bool mounts, struct json_writer *w)
+static void volumes_add(const struct run_job_spec *spec, bool mounts, struct json_writer *w)
 {
+    const struct jval *payload = spec->payload;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     jw_key(w, mounts ? STR("volumeMounts") : STR("volumes"));
     jw_arr(w);
-    if (payload_mounts_host(payload)) {
+    if (spec_mounts_host(spec)) {
         jw_obj(w);
         jw_pair(w, "name", STR("host"));
         if (mounts) {
@@ -249,9 +250,14 @@ static void add_words(struct json_writer *w, const char *key, const struct str *
 
 /* Our own image has a user without rights, who could not join the machine's namespaces, privileged
  * or not. What an image of somebody else runs as is its own business. */
-static void add_security(const struct jval *payload, bool runner, struct json_writer *w)
+static void add_security(const struct run_job_spec *spec, bool runner, struct json_writer *w)
 {
-    const struct jval *given = jval_get(payload, STR("securityContext"));
+    const struct jval *given = jval_get(spec->payload, STR("securityContext"));
+    if (spec->no_host) {
+        jw_key(w, STR("securityContext"));
+        jw_raw(w, STR("{\"allowPrivilegeEscalation\":false}"));
+        return;
+    }
     given = jval_kind(given) == JOBJ ? given : NULL;
     jw_key(w, STR("securityContext"));
     jw_obj(w);
@@ -294,8 +300,8 @@ static void add_container(const struct run_job_spec *spec, const struct run_job_
     container_add_env(spec, w);
     add_field(payload, "envFrom", w);
     add_field(payload, "resources", w);
-    add_security(payload, image.n == 0, w);
-    volumes_add(payload, /* mounts= */ true, w);
+    add_security(spec, image.n == 0, w);
+    volumes_add(spec, /* mounts= */ true, w);
     jw_pair(w, "terminationMessagePolicy", STR("FallbackToLogsOnError"));
     jw_obj_end(w);
 }
@@ -338,15 +344,17 @@ static void add_pod(const struct run_job_spec *spec, const struct run_job_reboot
     if (jval_get(payload, STR("script")) != NULL) {
         jw_pair_i64(w, "terminationGracePeriodSeconds", SCRIPT_GRACE_S);
     }
-    add_affinity(spec->machine, w);
+    if (!spec->no_host) {
+        add_affinity(spec->machine, w);
+    }
     jw_key(w, STR("tolerations"));
     if (jval_get(payload, STR("tolerations")) != NULL) {
         jw_val(w, jval_get(payload, STR("tolerations")));
     } else {
-        jw_raw(w, STR("[{\"operator\":\"Exists\"}]"));
+        jw_raw(w, spec->no_host ? STR("[]") : STR("[{\"operator\":\"Exists\"}]"));
     }
-    jw_pair_bool(w, "hostPID", payload_joins(payload, STR("pid"), true));
-    jw_pair_bool(w, "hostNetwork", payload_joins(payload, STR("net"), true));
+    jw_pair_bool(w, "hostPID", !spec->no_host && payload_joins(payload, STR("pid"), true));
+    jw_pair_bool(w, "hostNetwork", !spec->no_host && payload_joins(payload, STR("net"), true));
     jw_pair_bool(w, "automountServiceAccountToken", account.n > 0);
     jw_pair_some(w, "serviceAccountName", account);
     jw_pair_some(w, "priorityClassName", spec->priority_class);
@@ -355,7 +363,7 @@ static void add_pod(const struct run_job_spec *spec, const struct run_job_reboot
     jw_arr(w);
     add_container(spec, reboot, w);
     jw_arr_end(w);
-    volumes_add(payload, /* mounts= */ false, w);
+    volumes_add(spec, /* mounts= */ false, w);
     jw_obj_end(w);
 }
 

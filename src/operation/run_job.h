@@ -42,6 +42,7 @@ struct run_job_spec {
     uint32_t parameter_n;
     struct str runner_image;   /* has drydock run-on-host */
     struct str priority_class; /* may be empty */
+    bool no_host;              /* runs on any machine, and sees nothing of it */
 };
 
 /* "dd-<operation>-<12 hex>". */

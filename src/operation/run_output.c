@@ -47,6 +47,26 @@ static void run_output_read_pod(struct run_output *r, const struct jval *pod)
     r->pod_reason = arena_str(&r->memory, reason.n > 0 ? reason : STR("Disrupted"));
 }
 
+void run_output_read_pods(struct run_output *r, const struct jval *list)
+{
+    const struct jval *last = NULL;
+    JVAL_EACH (jval_get(list, STR("items")), pod) {
+        last = pod;
+    }
+    if (last != NULL) {
+        run_output_read_pod(r, last);
+    }
+}
+
+void run_output_add_path(const struct operations *o, struct str job, struct buf *path)
+{
+    buf_add(path, STR("/api/v1/namespaces/"));
+    client_add_segment(path, o->config.jobs_namespace);
+    buf_add(path,
+            STR("/pods?limit=" PODS_LIMIT "&labelSelector=batch.kubernetes.io%2Fjob-name%3D"));
+    client_add_segment(path, job);
+}
+
 static void run_output_on_pods(void *ctx, const struct api_reply *reply)
 {
     struct work *w = ctx;
@@ -64,13 +84,7 @@ static void run_output_on_pods(void *ctx, const struct api_reply *reply)
         loop_timer_pull(&o->turn, r->retry_at);
         return;
     }
-    const struct jval *last = NULL;
-    JVAL_EACH (jval_get(list, STR("items")), pod) {
-        last = pod;
-    }
-    if (last != NULL) {
-        run_output_read_pod(r, last);
-    }
+    run_output_read_pods(r, list);
     r->state = RUN_OUTPUT_KNOWN;
     operations_schedule(o);
 }
@@ -94,11 +108,7 @@ bool run_output_know(struct work *w, const struct job_state *job)
         return false;
     }
     buf_reset(&o->path);
-    buf_add(&o->path, STR("/api/v1/namespaces/"));
-    client_add_segment(&o->path, o->config.jobs_namespace);
-    buf_add(&o->path,
-            STR("/pods?limit=" PODS_LIMIT "&labelSelector=batch.kubernetes.io%2Fjob-name%3D"));
-    client_add_segment(&o->path, job->name);
+    run_output_add_path(o, job->name, &o->path);
     r->state = RUN_OUTPUT_READING;
     r->call = api_send(o->core->client.api,
                        &(struct api_request){ .verb = API_GET, .path = buf_str(&o->path) },

@@ -35,7 +35,7 @@ static enum visit_after after_look(struct campaign *c, const struct gates_asker 
     usec_t end = asker->waits_since + a.gate->timeout;
     f->after_why = a.why;
     f->after_next = MIN(f->after_next, end);
-    if (a.verdict == GATE_REFUSES && c->o->now >= end) {
+    if (a.verdict == GATE_REFUSES && (a.final || c->o->now >= end)) {
         f->after_uid = c->m->meta.uid;
         return after_time_is_over(c, &a, asker->waits_since);
     }

@@ -444,3 +444,64 @@ TEST(gates_name_the_field_that_is_wrong)
     }
     check_case(-1);
 }
+
+/* ── job ───────────────────────────────────────────────────────────────────────────────────── */
+
+#define GATE_JOB(exit, more)                                                                       \
+    "{job: {script: look, podAnnotations: {sandbox.drydock.dev/exit: '" exit "'}}" more "}"
+
+TEST(gates_run_a_job_on_the_machine_before_anything_is_asked_for)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 2);
+    operations_maintain(&x, "hello", GATE(GATE_JOB("0", "")));
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    CHECK_EQ(x.jobs_made, 4); /* a gate and a run for each */
+    operations_end(&x);
+}
+
+TEST(gates_ask_a_job_again_that_says_not_yet)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "hello", GATE(GATE_JOB("75", ", timeout: 5m")));
+    operations_run(&x, MINUTES(4));
+    CHECK_EQ(x.requests_made, 0);
+    CHECK_STR(operations_text(&x, "hello", "status.reason"), "WaitingGate");
+    check_has(gate_message(&x, "hello"), "not yet (exit code 75)");
+    CHECK(x.jobs_made >= 3 && x.jobs_made <= 4); /* one a minute */
+    operations_run(&x, MINUTES(3));
+    CHECK_STR(operations_condition(&x, "hello", "Paused"), "True/GateTimeout");
+    uint32_t made = x.jobs_made;
+    operations_run(&x, HOURS(1));
+    CHECK_EQ(x.jobs_made, made);
+    operations_end(&x);
+}
+
+TEST(gates_wait_no_longer_for_a_job_that_fails)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "hello", GATE(GATE_JOB("3", ", timeout: 5h")));
+    operations_run(&x, MINUTES(2));
+    CHECK_EQ(x.jobs_made, 1);
+    CHECK_EQ(x.requests_made, 0);
+    CHECK_STR(operations_condition(&x, "hello", "Paused"), "True/GateTimeout");
+    check_has(gate_message(&x, "hello"), "its Job failed with exit code 3");
+    operations_end(&x);
+}
+
+TEST(gates_of_a_wave_run_their_job_without_access_to_a_host)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 2);
+    operations_maintain(
+        &x, "hello",
+        "  rollout: {minReady: 10s, waves: [{name: canary, size: 1, gates: [{job: "
+        "{image: look, podAnnotations: {sandbox.drydock.dev/run: 5s}}}]}]}\n" ONE_SHOT);
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    CHECK_EQ(x.jobs_made, 3);
+    operations_end(&x);
+}

@@ -252,3 +252,22 @@ TEST(run_job_reads_what_the_runner_left)
     run_job_read_message(STR("[]"), &a, &m);
     CHECK(!m.said);
 }
+
+TEST(run_job_of_a_wave_sees_nothing_of_a_host)
+{
+    CLEANUP(fixture_done)
+    struct fixture x;
+    fixture_init(&x, "{\"image\":\"look:1\"}");
+    x.spec.machine = STR_NONE;
+    x.spec.no_host = true;
+    const struct jval *job = fixture_print(&x);
+    const struct jval *pod = jval_at(job, "spec.template.spec");
+    CHECK(jval_get(pod, STR("affinity")) == NULL);
+    CHECK(!jval_bool(jval_get(pod, STR("hostPID")), true));
+    CHECK(!jval_bool(jval_get(pod, STR("hostNetwork")), true));
+    CHECK_EQ(jval_get(pod, STR("volumes"))->n, 0);
+    CHECK_EQ(jval_get(pod, STR("tolerations"))->n, 0);
+    const struct jval *security = jval_get(container_of(job), STR("securityContext"));
+    CHECK(jval_get(security, STR("privileged")) == NULL);
+    CHECK(!jval_bool(jval_get(security, STR("allowPrivilegeEscalation")), true));
+}
