@@ -37,6 +37,8 @@ static const char *reason_of(const struct err *err)
         return "TooLarge";
     case ERR_TIMEOUT:
         return "Timeout";
+    case ERR_CONFLICT:
+        return "NotMet"; /* of an assert */
     default:
         return "Failed";
     }

@@ -1,6 +1,8 @@
 #include "agent/field.h"
 
+#include "base/buf.h"
 #include "base/duration.h"
+#include "format/json_writer.h"
 #include "format/regex.h"
 
 #define PATH_BYTES_MAX 4095u /* PATH_MAX of Linux without its NUL */
@@ -9,6 +11,7 @@
 static const char *const wanted[] = {
     [FIELD_TEXT] = "text",
     [FIELD_SCALAR] = "text or a number",
+    [FIELD_WORD] = "text or a number; on, off, yes and no in quotes",
     [FIELD_PATH] = "an absolute path such as /etc/motd",
     [FIELD_REGEX] = "a regular expression",
     [FIELD_MODE] = "octal digits in quotes such as '0644'",
@@ -16,6 +19,7 @@ static const char *const wanted[] = {
     [FIELD_INT] = "a whole number",
     [FIELD_DURATION] = "a duration such as 90s",
     [FIELD_TEXTS] = "a list of texts",
+    [FIELD_OBJECT] = "an object",
 };
 
 struct str field_wanted(const struct field *field, struct arena *out)
@@ -141,6 +145,16 @@ static int read_items(const struct jval *v, struct arena *out, struct field_valu
     return 0;
 }
 
+static int read_object(const struct jval *v, struct arena *out, struct field_value *ret)
+{
+    CLEANUP(buf_done)
+    struct buf json = { 0 };
+    struct json_writer w = json_writer_on(&json);
+    jw_val(&w, v);
+    ret->text = arena_str(out, buf_str(&json));
+    return 0;
+}
+
 static int wrong_kind(const struct field *field, const struct jval *v, struct arena *out,
                       struct err *err)
 {
@@ -160,6 +174,8 @@ static int read_value(const struct field *field, const struct jval *v, struct ar
         return kind == JNUM && jval_i64(v, &ret->number) ? 0 : wrong_kind(field, v, out, err);
     case FIELD_TEXTS:
         return kind == JARR ? read_items(v, out, ret, err) : wrong_kind(field, v, out, err);
+    case FIELD_OBJECT:
+        return kind == JOBJ ? read_object(v, out, ret) : wrong_kind(field, v, out, err);
     case FIELD_CHOICE:
         /* YAML takes on and off for truth values. */
         if (kind == JBOOL && choice_is_known(field, STR("on"))) {
@@ -168,11 +184,12 @@ static int read_value(const struct field *field, const struct jval *v, struct ar
         }
         break;
     case FIELD_SCALAR:
+    case FIELD_WORD:
         if (kind == JNUM) {
             ret->text = arena_str(out, (struct str){ v->p, v->n });
             return 0;
         }
-        if (kind == JBOOL) {
+        if (kind == JBOOL && field->kind == FIELD_SCALAR) {
             ret->text = jval_bool(v, false) ? STR("true") : STR("false");
             return 0;
         }

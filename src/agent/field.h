@@ -15,6 +15,7 @@
 enum field_kind {
     FIELD_TEXT,     /* text */
     FIELD_SCALAR,   /* text; a number or a truth value counts as it is written */
+    FIELD_WORD,     /* likewise without truth values: an unquoted off must not become false */
     FIELD_PATH,     /* text: absolute, without "." and ".." */
     FIELD_CHOICE,   /* text, one of `choices` */
     FIELD_REGEX,    /* text: a regular expression */
@@ -23,6 +24,7 @@ enum field_kind {
     FIELD_INT,      /* number */
     FIELD_DURATION, /* number: microseconds */
     FIELD_TEXTS,    /* items */
+    FIELD_OBJECT,   /* text: an object as JSON */
 };
 
 struct field {

@@ -46,8 +46,13 @@ const struct field_value *resource_value(const struct resource *r, const char *n
 
 void resource_uses(struct resource_prepare *p, const char *kind, struct str what)
 {
+    resource_uses_all(p, arena_printf(p->out, "%s:" STR_FMT, kind, STR_ARG(what)));
+}
+
+void resource_uses_all(struct resource_prepare *p, struct str what)
+{
     ARENA_GROW(p->out, p->uses, p->uses_n, p->uses_cap);
-    p->uses[p->uses_n++] = arena_printf(p->out, "%s:" STR_FMT, kind, STR_ARG(what));
+    p->uses[p->uses_n++] = what;
 }
 
 void resource_uses_parent(struct resource_prepare *p, struct str path)
@@ -56,6 +61,23 @@ void resource_uses_parent(struct resource_prepare *p, struct str path)
     if (slash != SIZE_MAX && slash > 0) {
         resource_uses(p, "path", str_sub(path, 0, slash));
     }
+}
+
+int resource_save_nothing(struct resource_call *call, struct original *ret, struct err *err)
+{
+    (void)call;
+    (void)ret;
+    (void)err;
+    return 0;
+}
+
+int resource_restore_nothing(struct resource_call *call, const struct original *original,
+                             struct err *err)
+{
+    (void)call;
+    (void)original;
+    (void)err;
+    return 0;
 }
 
 static struct str difference_text(struct resource_call *call, struct str text)

@@ -85,7 +85,8 @@ struct resource_type {
     int (*prepare)(struct resource_prepare *p, struct err *err);
     /* Changes nothing; adds a difference for each property that is not as it should be. */
     int (*check)(struct resource_call *call, struct err *err);
-    /* Makes it so, in one call. A second call after a crash at any place has the same end. */
+    /* Makes it so, in one call. A second call after a crash at any place has the same end. NULL:
+     * check never finds a difference. */
     int (*apply)(struct resource_call *call, struct err *err);
     /* What is there before the first apply; restore puts it back. Without an original it removes
      * what apply made. */
@@ -147,8 +148,14 @@ struct resource_call {
 void resource_differs(struct resource_call *call, const char *property, struct str was,
                       struct str want);
 const struct field_value *resource_value(const struct resource *r, const char *name);
+/* `save` and `restore` of a type that leaves nothing to undo. */
+int resource_save_nothing(struct resource_call *call, struct original *ret, struct err *err);
+int resource_restore_nothing(struct resource_call *call, const struct original *original,
+                             struct err *err);
 /* `r` comes after whoever provides this: "path:/etc". */
 void resource_uses(struct resource_prepare *p, const char *kind, struct str what);
+/* The same, for what another resource uses or provides. */
+void resource_uses_all(struct resource_prepare *p, struct str what);
 /* The folder of a path, and nothing for one directly below the root. */
 void resource_uses_parent(struct resource_prepare *p, struct str path);
 

@@ -37,6 +37,7 @@ static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("ics"), .bytes = ICS_BYTES_MAX },
     { .target = STR_INIT("journal"), .bytes = JOURNAL_BYTES_MAX },
     { .target = STR_INIT("json"), .bytes = OBJECT_BYTES_MAX },
+    { .target = STR_INIT("kernel_cmdline"), .bytes = ROOT_FILE_MAX },
     { .target = STR_INIT("kernel_tables"), .bytes = ROOT_FILE_MAX },
     /* Only the sandbox applies these. Each operation looks through the members of its object, and
      * the sandbox serves the person who started it. */

@@ -177,22 +177,6 @@ static int run(struct resource_call *call, struct err *err)
     return 0;
 }
 
-static int save(struct resource_call *call, struct original *ret, struct err *err)
-{
-    (void)call; /* what a program does cannot be known */
-    (void)ret;
-    (void)err;
-    return 0;
-}
-
-static int restore(struct resource_call *call, const struct original *original, struct err *err)
-{
-    (void)call; /* nor undone */
-    (void)original;
-    (void)err;
-    return 0;
-}
-
 const struct resource_type resource_type_exec = {
     .name = "exec",
     .fields = FIELD_TABLE(fields),
@@ -201,7 +185,7 @@ const struct resource_type resource_type_exec = {
     .prepare = prepare,
     .check = check,
     .apply = run,
-    .save = save,
-    .restore = restore,
+    .save = resource_save_nothing, /* what a program does cannot be known */
+    .restore = resource_restore_nothing,
     .refresh = run,
 };

@@ -7,15 +7,18 @@
 
 #include "agent/resource.h"
 
+extern const struct resource_type resource_type_assert;
 extern const struct resource_type resource_type_block;
 extern const struct resource_type resource_type_directory;
 extern const struct resource_type resource_type_exec;
 extern const struct resource_type resource_type_file;
 extern const struct resource_type resource_type_group;
 extern const struct resource_type resource_type_hostname;
+extern const struct resource_type resource_type_kernel_arg;
 extern const struct resource_type resource_type_kernel_module;
 extern const struct resource_type resource_type_line;
 extern const struct resource_type resource_type_mount;
+extern const struct resource_type resource_type_reboot;
 extern const struct resource_type resource_type_setting;
 extern const struct resource_type resource_type_ssh_key;
 extern const struct resource_type resource_type_swap;
