@@ -20,11 +20,18 @@ static void reservation_on_change(void *ctx)
     r->on_change(r->ctx);
 }
 
+static bool reservation_confirm(void *ctx, const struct jval *node)
+{
+    const struct node_reservation *r = ctx;
+    return r->confirm(r->ctx, node);
+}
+
 static void reservation_ask(struct node_reservation *r, const struct store_item *item,
                             const struct node_reservation_spec *spec)
 {
     const struct node *node = item->object;
     r->told_true = spec->already_true;
+    r->confirm = spec->confirm;
     r->ask = ask_new(r->core->arbiter,
                      &(struct ask_spec){
                          .owner = ASK_OF_TARGET,
@@ -35,7 +42,7 @@ static void reservation_ask(struct node_reservation *r, const struct store_item 
                          .since = r->since,
                          .state = STR("InMaintenance"),
                          .already_true = spec->already_true,
-                         .confirm = spec->confirm,
+                         .confirm = reservation_confirm,
                      },
                      reservation_on_change, r);
 }

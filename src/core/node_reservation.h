@@ -21,6 +21,7 @@ struct node_reservation {
     bool told_true;    /* `ask` says that the Node is being disturbed already */
     usec_t since;      /* wall: when it was first wanted; 0 = it is not */
     void (*on_change)(void *ctx);
+    bool (*confirm)(void *ctx, const struct jval *node); /* of `ask` */
     void *ctx;
 };
 

@@ -7,12 +7,11 @@
  */
 #include "base/alloc.h"
 #include "base/timestamp.h"
-#include "core/node_reservation.h"
-#include "core/node_write.h"
 #include "format/json.h"
 #include "format/label_syntax.h"
 #include "integration/esx_config.h"
 #include "integration/esx_decide.h"
+#include "integration/integration_node.h"
 #include "integration/providers.h"
 #include "integration/vcenter.h"
 #include "kinds/keys.h"
@@ -25,11 +24,10 @@
 
 struct esx {
     struct integration *in;
-    struct map zones; /* name → struct esx_zone */
-    struct map hosts; /* "zone/host" → struct esx_host */
-    struct map nodes; /* name → struct esx_node */
-    struct list dirty;
-    bool told; /* all readings were told of */
+    struct map zones;               /* name → struct esx_zone */
+    struct map hosts;               /* "zone/host" → struct esx_host */
+    struct integration_nodes nodes; /* of struct esx_node by its `common` */
+    bool told;                      /* all readings were told of */
     struct metric *up;
     struct metric *requests;
     struct metric *logins;
@@ -71,15 +69,10 @@ struct esx_host {
 };
 
 struct esx_node {
+    struct integration_node common;
     struct esx *e;
     struct esx_host *host;
     struct list link; /* in its host */
-    struct list dirty;
-    struct node_write write;
-    struct node_reservation reservation;
-    struct drain *drain;
-    bool drain_at_once; /* it gives no grace */
-    bool reserved;
     struct vcenter_call *call;
     enum vim25_power_call called;
     bool asked;
@@ -87,36 +80,19 @@ struct esx_node {
     enum vim25_fault refusal;
     usec_t retry_at;
     struct backoff backoff;
-    struct activity_note note;
-    enum esx_step step; /* as last decided */
-    struct str name;    /* borrowed: from its end */
-    char name_bytes[];
 };
 
+static struct esx_node *esx_node_of(struct integration_node *common)
+{
+    return CONTAINER_OF(common, struct esx_node, common);
+}
+
 /* ── what is to be looked at ───────────────────────────────────────────────────────────────── */
-
-static void esx_node_again_at(struct esx_node *n, usec_t at)
-{
-    if (!list_linked(&n->dirty)) {
-        list_add(&n->e->dirty, &n->dirty);
-    }
-    integration_wake_at(n->e->in, at);
-}
-
-static void esx_node_mark(struct esx_node *n)
-{
-    esx_node_again_at(n, loop_now(n->e->in->core->loop));
-}
-
-static void esx_node_on_change(void *ctx)
-{
-    esx_node_mark(ctx);
-}
 
 static void esx_host_mark(struct esx_host *h)
 {
     LIST_EACH (&h->nodes, link) {
-        esx_node_mark(CONTAINER_OF(link, struct esx_node, link));
+        integration_node_mark(&CONTAINER_OF(link, struct esx_node, link)->common);
     }
 }
 
@@ -199,8 +175,8 @@ static struct esx_zone *esx_zone_new(struct esx *e, struct str name)
 /* Calls about its machines are forgotten with it. */
 static void esx_zone_free(struct esx_zone *z)
 {
-    MAP_EACH (&z->e->nodes, entry) {
-        struct esx_node *n = map_item_value(entry);
+    MAP_EACH (&z->e->nodes.by_name, entry) {
+        struct esx_node *n = esx_node_of(map_item_value(entry));
         if (n->call != NULL && n->call->v == &z->vcenter) {
             vcenter_power_cancel(STEAL(n->call));
         }
@@ -285,9 +261,9 @@ static void esx_zone_check_vms(struct esx_zone *z, usec_t now)
     struct vim25_ref *refs = NULL;
     uint32_t n = 0;
     uint32_t cap = 0;
-    MAP_EACH (&z->e->nodes, item) {
-        const struct esx_node *node = map_item_value(item);
-        const struct esx_entry *entry = map_find(&z->vms, node->name);
+    MAP_EACH (&z->e->nodes.by_name, item) {
+        const struct esx_node *node = esx_node_of(map_item_value(item));
+        const struct esx_entry *entry = map_find(&z->vms, node->common.name);
         if (node->asked && str_eq(node->host->zone, z->name) && entry != NULL &&
             z->vcenter.inventory.vms[entry->at].power != VIM25_POWERED_OFF) {
             ARENA_GROW(&tmp, refs, n, cap);
@@ -357,7 +333,7 @@ static bool esx_host_is_approved(const struct esx *e, const struct esx_host *h)
 {
     LIST_EACH (&h->nodes, link) {
         const struct esx_node *n = CONTAINER_OF(link, struct esx_node, link);
-        const struct store_item *item = store_find(&e->in->core->nodes.store, n->name);
+        const struct store_item *item = store_find(&e->in->core->nodes.store, n->common.name);
         if (item != NULL && !esx_label_is_true(item->object, KEY_ESX_REBOOT_OK)) {
             return false;
         }
@@ -394,7 +370,7 @@ static void esx_node_facts(const struct esx_node *n, const struct node *node, en
 {
     const struct esx *e = n->e;
     const struct esx_zone *z = map_find(&e->zones, n->host->zone);
-    const struct esx_entry *entry = z == NULL ? NULL : map_find(&z->vms, n->name);
+    const struct esx_entry *entry = z == NULL ? NULL : map_find(&z->vms, n->common.name);
     *ret = (struct esx_node_facts){
         .label = esx_label_mode(node),
         .approved = esx_label_is_true(node, KEY_ESX_REBOOT_OK),
@@ -404,8 +380,8 @@ static void esx_node_facts(const struct esx_node *n, const struct node *node, en
         .all_approved = esx_host_is_approved(e, n->host),
         .vm_n = entry == NULL ? 0 : entry->n,
         .vm = entry == NULL ? NULL : &z->vcenter.inventory.vms[entry->at],
-        .reserved = n->reserved,
-        .drained = n->drain != NULL && drain_is_done(n->drain),
+        .reserved = n->common.reserved,
+        .drained = n->common.drain != NULL && drain_is_done(n->common.drain),
         .calling = n->call != NULL,
         .shutdown_at = esx_shutdown_at(e->in->core, node),
         .asked = n->asked,
@@ -422,16 +398,16 @@ static void esx_node_facts(const struct esx_node *n, const struct node *node, en
 static struct vim25_vm *esx_node_vm(const struct esx_node *n)
 {
     struct esx_zone *z = map_find(&n->e->zones, n->host->zone);
-    const struct esx_entry *entry = z == NULL ? NULL : map_find(&z->vms, n->name);
+    const struct esx_entry *entry = z == NULL ? NULL : map_find(&z->vms, n->common.name);
     return entry == NULL ? NULL : &z->vcenter.inventory.vms[entry->at];
 }
 
 static void esx_node_fail(struct esx_node *n, const struct err *err)
 {
     struct core *core = n->e->in->core;
-    if (activity_failed(&n->note, loop_wall(core->loop), str_from(err->msg))) {
+    if (activity_failed(&n->common.note, loop_wall(core->loop), str_from(err->msg))) {
         log_error(core->log, "failed to handle the virtual machine of a node",
-                  KV_STR("node", n->name), KV_STR("host", n->host->name), KV_ERR(err));
+                  KV_STR("node", n->common.name), KV_STR("host", n->host->name), KV_ERR(err));
     }
 }
 
@@ -451,13 +427,13 @@ static void esx_node_on_power(void *ctx, const struct vcenter_result *result)
         if (n->called != VIM25_SHUTDOWN_GUEST && vm != NULL) {
             vm->power = n->called == VIM25_POWER_ON ? VIM25_POWERED_ON : VIM25_POWERED_OFF;
         }
-        activity_did(&n->note, loop_wall(core->loop), "%s of its virtual machine",
+        activity_did(&n->common.note, loop_wall(core->loop), "%s of its virtual machine",
                      vim25_power_call_name(n->called));
-        log_info(core->log, "virtual machine", KV_STR("node", n->name),
+        log_info(core->log, "virtual machine", KV_STR("node", n->common.name),
                  KV_TEXT("did", vim25_power_call_name(n->called)));
     } else if (result->fault == VIM25_TOOLS_UNAVAILABLE && n->called == VIM25_SHUTDOWN_GUEST) {
         n->retry_at = 0; /* it is switched off instead, at once */
-        log_info(core->log, "virtual machine has no tools", KV_STR("node", n->name));
+        log_info(core->log, "virtual machine has no tools", KV_STR("node", n->common.name));
     } else {
         n->retry_at = now + backoff_next(&n->backoff, loop_random(core->loop));
         esx_node_fail(n, &result->err);
@@ -468,7 +444,7 @@ static void esx_node_on_power(void *ctx, const struct vcenter_result *result)
             z->next = now; /* what is known of it is old */
         }
     }
-    esx_node_mark(n);
+    integration_node_mark(&n->common);
 }
 
 static void esx_node_power(struct esx_node *n, enum vim25_power_call what)
@@ -485,7 +461,7 @@ static void esx_node_power(struct esx_node *n, enum vim25_power_call what)
         /* There is no session: the next reading makes one. */
         n->retry_at = loop_now(n->e->in->core->loop) + ESX_RETRY_MIN;
         vcenter_read(&z->vcenter);
-        esx_node_again_at(n, n->retry_at);
+        integration_node_again_at(&n->common, n->retry_at);
     }
 }
 
@@ -501,52 +477,37 @@ static bool esx_node_confirm(void *ctx UNUSED, const struct jval *node)
 static void esx_node_reserve(struct esx_node *n, const struct store_item *item, bool needed,
                              bool initiated, struct str *ret_why)
 {
-    struct esx *e = n->e;
     if (!needed) {
-        n->reserved = false;
-        node_reservation_give(&n->reservation, &e->in->all->part, item);
+        integration_node_unreserve(&n->common, item);
         return;
     }
     CLEANUP(buf_done)
     struct buf name = { 0 };
     buf_printf(&name, "esx/" STR_FMT, STR_ARG(n->host->name));
-    n->reserved = node_reservation_take(&n->reservation, item,
-                                        &(struct node_reservation_spec){
-                                            .name = buf_str(&name),
-                                            .already_true = initiated,
-                                            .confirm = esx_node_confirm,
-                                        },
-                                        ret_why);
+    (void)integration_node_reserve(&n->common, item,
+                                   &(struct node_reservation_spec){
+                                       .name = buf_str(&name),
+                                       .already_true = initiated,
+                                       .confirm = esx_node_confirm,
+                                   },
+                                   ret_why); /* n->common.reserved says it */
 }
 
-static void esx_node_drain(struct esx_node *n, const struct node *node, bool needed, bool at_once)
+static void esx_node_drain(struct esx_node *n, const struct store_item *item, bool needed,
+                           bool at_once)
 {
     const struct esx_config *config = n->e->in->config;
-    struct core *core = n->e->in->core;
-    if (n->drain != NULL && (!needed || n->drain_at_once != at_once)) {
-        drain_stop(STEAL(n->drain));
-    }
     if (!needed) {
+        integration_node_stop_drain(&n->common);
         return;
     }
-    if (n->drain != NULL) {
-        drain_set_rules(n->drain, node_annotation(node, KEY_DRAIN_RULES));
-        return;
-    }
-    n->drain_at_once = at_once;
-    log_info(core->log, "Going to evict pods from node.", KV_STR("node", n->name),
-             KV_STR("host", n->host->name));
-    n->drain = drain_start(core->drains,
-                           &(struct drain_spec){
-                               .node = n->name,
-                               .node_uid = node->uid,
+    integration_node_drain(&n->common, item,
+                           &(struct integration_drain){
                                .eviction_timeout = config->eviction_timeout,
                                .deletion_timeout = config->deletion_timeout,
                                .force = config->force,
                                .grace = at_once ? 0 : -1,
-                               .drain_rules = node_annotation(node, KEY_DRAIN_RULES),
-                           },
-                           esx_node_on_change, n);
+                           });
 }
 
 /* The Node as it is to be. A cordon that was there before is another's: it stays. */
@@ -582,17 +543,17 @@ static void esx_node_write(struct esx_node *n, const struct store_item *item,
                            const struct node_write_wish *wish, enum esx_step step)
 {
     struct core *core = n->e->in->core;
-    uint64_t sent = n->write.sent;
-    enum node_write_result result = node_write_step(&n->write, item, wish);
+    uint64_t sent = n->common.write.sent;
+    enum node_write_result result = node_write_step(&n->common.write, item, wish);
     if (result == NODE_WRITE_WAITS) {
-        if (n->write.err.code != 0) {
-            esx_node_fail(n, &n->write.err);
+        if (n->common.write.err.code != 0) {
+            esx_node_fail(n, &n->common.write.err);
         }
-        esx_node_again_at(n, n->write.retry_at);
-    } else if (n->write.sent > sent && (step == ESX_STEP_MARK || step == ESX_STEP_RELEASE)) {
+        integration_node_again_at(&n->common, n->common.write.retry_at);
+    } else if (n->common.write.sent > sent && (step == ESX_STEP_MARK || step == ESX_STEP_RELEASE)) {
         log_info(core->log,
                  step == ESX_STEP_MARK ? "node leaves with its host" : "node is back with its host",
-                 KV_STR("node", n->name), KV_STR("host", n->host->name));
+                 KV_STR("node", n->common.name), KV_STR("host", n->host->name));
     }
 }
 
@@ -606,17 +567,16 @@ static void esx_node_tell(struct esx_node *n, const struct esx_plan *plan, struc
         esx_node_fail(n, &err);
     }
     if (plan->step == ESX_STEP_RESERVE && why.n > 0) {
-        activity_waits(&n->note, next, "waits for its place under the limits: " STR_FMT,
+        activity_waits(&n->common.note, next, "waits for its place under the limits: " STR_FMT,
                        STR_ARG(why));
-    } else if (plan->step == ESX_STEP_DRAIN && n->drain != NULL) {
+    } else if (plan->step == ESX_STEP_DRAIN && n->common.drain != NULL) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        struct str text = drain_text(n->drain, &tmp);
-        activity_waits(&n->note, next, STR_FMT, STR_ARG(text));
+        struct str text = drain_text(n->common.drain, &tmp);
+        activity_waits(&n->common.note, next, STR_FMT, STR_ARG(text));
     } else {
-        activity_waits(&n->note, next, "%s", plan->words);
+        activity_waits(&n->common.note, next, "%s", plan->words);
     }
-    n->step = plan->step;
 }
 
 static void esx_node_act(struct esx_node *n, const struct esx_plan *plan)
@@ -648,7 +608,7 @@ static void esx_node_act(struct esx_node *n, const struct esx_plan *plan)
         break;
     }
     if (plan->next != USEC_NEVER) {
-        esx_node_again_at(n, plan->next);
+        integration_node_again_at(&n->common, plan->next);
     }
 }
 
@@ -667,9 +627,11 @@ static void esx_host_log(struct esx *e, struct esx_host *h, enum esx_mode mode, 
     }
 }
 
-static void esx_node_step(struct esx_node *n, const struct store_item *item, usec_t now)
+static void esx_node_step(struct integration_node *common, const struct store_item *item)
 {
+    struct esx_node *n = esx_node_of(common);
     struct esx *e = n->e;
+    usec_t now = loop_now(e->in->core->loop);
     const struct esx_config *config = e->in->config;
     const struct esx_settings settings = {
         .whole_host = config->whole_host,
@@ -691,12 +653,12 @@ static void esx_node_step(struct esx_node *n, const struct store_item *item, use
     esx_decide_node(&settings, &facts, now, &plan);
     plan.error = problem != NULL ? problem : plan.error;
     esx_node_reserve(n, item, plan.reserve, facts.initiated, &why);
-    if (plan.step == ESX_STEP_RESERVE && n->reserved) {
+    if (plan.step == ESX_STEP_RESERVE && n->common.reserved) {
         facts.reserved = true;
         esx_decide_node(&settings, &facts, now, &plan);
     }
     mutate_esx_plan(e->in->core->config.mutations, &facts, &plan);
-    esx_node_drain(n, item->object, plan.drain, facts.mode == ESX_ALARM);
+    esx_node_drain(n, item, plan.drain, facts.mode == ESX_ALARM);
     if (known) {
         char text[TIMESTAMP_TEXT_MAX];
         struct str wall =
@@ -713,19 +675,10 @@ static void esx_turn(struct integration *in)
 {
     struct esx *e = in->self;
     usec_t now = loop_now(in->core->loop);
-    struct list todo;
     MAP_EACH (&e->zones, entry) {
         esx_zone_notice_gap(map_item_value(entry), now);
     }
-    list_move(&todo, &e->dirty);
-    while (!list_empty(&todo)) {
-        struct esx_node *n = CONTAINER_OF(todo.next, struct esx_node, dirty);
-        const struct store_item *item = store_find(&in->core->nodes.store, n->name);
-        list_del(&n->dirty);
-        if (item != NULL) {
-            esx_node_step(n, item, now);
-        }
-    }
+    integration_nodes_turn(&e->nodes, esx_node_step);
     bool failing = false;
     uint32_t hosts = 0;
     MAP_EACH (&e->zones, entry) {
@@ -776,29 +729,18 @@ static void esx_node_leave_host(struct esx_node *n)
 
 static void esx_node_free(struct esx_node *n)
 {
-    (void)map_del(&n->e->nodes, n->name); /* it is freed here */
     esx_node_leave_host(n);
-    list_del(&n->dirty);
     vcenter_power_cancel(STEAL(n->call));
-    if (n->drain != NULL) {
-        drain_stop(STEAL(n->drain));
-    }
-    node_reservation_done(&n->reservation);
-    node_write_done(&n->write);
-    activity_note_done(&n->note);
+    integration_node_done(&n->common);
     alloc_free(n);
 }
 
 static struct esx_node *esx_node_new(struct esx *e, struct str name)
 {
-    struct esx_node *n = alloc_bytes(sizeof(*n) + name.n);
-    memcpy(n->name_bytes, name.p, name.n);
-    n->name = (struct str){ .p = n->name_bytes, .n = name.n };
+    struct esx_node *n = ALLOC_NEW(struct esx_node);
     n->e = e;
     n->backoff = (struct backoff){ .base = ESX_RETRY_MIN, .max = ESX_RETRY_MAX };
-    node_write_init(&n->write, e->in->core, name, esx_node_on_change, n);
-    node_reservation_init(&n->reservation, e->in->core, esx_node_on_change, n);
-    (void)map_put(&e->nodes, n->name, n); /* it was not there */
+    integration_node_init(&n->common, &e->nodes, name);
     return n;
 }
 
@@ -806,7 +748,8 @@ static struct esx_node *esx_node_new(struct esx *e, struct str name)
 static void esx_on_node(struct integration *in, struct store_item *item, bool gone)
 {
     struct esx *e = in->self;
-    struct esx_node *n = map_find(&e->nodes, item->name);
+    struct integration_node *common = integration_nodes_find(&e->nodes, item->name);
+    struct esx_node *n = common == NULL ? NULL : esx_node_of(common);
     struct str host = gone ? STR_NONE : node_label(item->object, KEY_ESX_HOST);
     struct str zone = gone ? STR_NONE : node_label(item->object, KEY_ZONE);
     if (host.n == 0 || zone.n == 0) {
@@ -838,12 +781,7 @@ static bool esx_disturbs(const struct integration *in UNUSED, const struct store
 static void esx_on_limits(struct integration *in)
 {
     struct esx *e = in->self;
-    MAP_EACH (&e->nodes, entry) {
-        struct esx_node *n = map_item_value(entry);
-        if (n->step == ESX_STEP_RESERVE) {
-            esx_node_mark(n);
-        }
-    }
+    integration_nodes_on_limits(&e->nodes);
 }
 
 /* ── its life ──────────────────────────────────────────────────────────────────────────────── */
@@ -871,7 +809,7 @@ static void esx_start(struct integration *in)
     struct esx *e = ALLOC_NEW(struct esx);
     struct metrics *m = in->core->config.metrics;
     e->in = in;
-    list_init(&e->dirty);
+    integration_nodes_init(&e->nodes, in);
     e->up = metrics_family(m, &specs[0]);
     e->requests = metrics_family(m, &specs[1]);
     e->logins = metrics_family(m, &specs[2]);
@@ -907,32 +845,21 @@ static void esx_configure(struct integration *in)
             esx_zone_free(z);
         }
     }
-    MAP_EACH (&e->nodes, entry) {
-        esx_node_mark(map_item_value(entry));
+    MAP_EACH (&e->nodes.by_name, entry) {
+        integration_node_mark(map_item_value(entry));
     }
 }
 
 static bool esx_node_activity(const struct integration *in, struct str node, struct activity *ret)
 {
     const struct esx *e = in->self;
-    const struct esx_node *n = map_find(&e->nodes, node);
-    if (n == NULL) {
-        return false;
-    }
-    activity_read(&n->note, str_from(in->provider->name), ret);
-    return true;
+    return integration_nodes_activity(&e->nodes, node, ret);
 }
 
 static bool esx_is_busy(const struct integration *in)
 {
     const struct esx *e = in->self;
-    MAP_EACH (&e->nodes, entry) {
-        const struct esx_node *n = map_item_value(entry);
-        if (node_write_is_busy(&n->write)) {
-            return true;
-        }
-    }
-    return false;
+    return integration_nodes_are_busy(&e->nodes);
 }
 
 static void esx_collect(struct integration *in)
@@ -953,13 +880,13 @@ static void esx_collect(struct integration *in)
 static void esx_stop(struct integration *in)
 {
     struct esx *e = in->self;
-    MAP_EACH (&e->nodes, entry) {
-        esx_node_free(map_item_value(entry));
+    MAP_EACH (&e->nodes.by_name, entry) {
+        esx_node_free(esx_node_of(map_item_value(entry)));
     }
     MAP_EACH (&e->zones, entry) {
         esx_zone_free(map_item_value(entry));
     }
-    map_done(&e->nodes);
+    integration_nodes_done(&e->nodes);
     map_done(&e->zones);
     map_done(&e->hosts);
     alloc_free(e);

@@ -5,18 +5,19 @@
  * whose label asks for its deletion is cordoned and drained; then its server is deleted in
  * OpenStack, and its pool makes a new one. The Node object goes by itself.
  *
- * Nothing is remembered but the label: after a crash the node is still cordoned, the drain finds
- * nothing left, and the server is looked for again. A server is deleted only if its name is that of
- * the node, byte for byte: OpenStack takes the name of a query for a pattern, so a query for a-1
- * also finds a-10.
+ * Nothing is remembered but what the Node says: the label that asks, and an annotation, written
+ * with the cordon, that it has begun and counts under the limits. After a crash the node is still
+ * cordoned, the drain finds nothing left, and the server is looked for again. A server is deleted
+ * only if its name is that of the node, byte for byte: OpenStack takes the name of a query for a
+ * pattern, so a query for a-1 also finds a-10.
  */
 #include "base/alloc.h"
 #include "base/percent.h"
-#include "core/node_write.h"
 #include "format/json.h"
 #include "format/semver.h"
 #include "format/unknown_keys.h"
 #include "integration/file_reader.h"
+#include "integration/integration_node.h"
 #include "integration/providers.h"
 #include "kinds/keys.h"
 #include "openstack/openstack.h"
@@ -40,8 +41,7 @@ struct kubernikus {
     struct openstack openstack;
     struct metric_series *deleted;
     struct metric_series *deleting;
-    struct map nodes; /* name → struct kubernikus_node */
-    struct list dirty;
+    struct integration_nodes nodes; /* of struct kubernikus_node by its `common` */
     /* The API server's version, asked for every `requeue`: */
     struct api_call *version_call;
     struct buf version; /* without its first byte; empty = not known */
@@ -59,12 +59,10 @@ enum deletion_stage {
 };
 
 struct kubernikus_node {
+    struct integration_node common;
     struct kubernikus *k;
-    struct list dirty;
-    struct node_write write;
     bool asked;   /* the node's label asks for its deletion */
     bool removed; /* its server was deleted */
-    struct drain *drain;
     enum deletion_stage stage;
     struct outside_call compute; /* to the compute service */
     uint64_t generation;         /* of the session that the request was sent with */
@@ -76,10 +74,12 @@ struct kubernikus_node {
     struct backoff backoff;   /* of the deletion as a whole */
     usec_t retry_at;          /* monotonic: nothing is asked before */
     usec_t look_at;           /* monotonic */
-    struct activity_note note;
-    struct str name; /* borrowed: the map's key */
-    char name_bytes[];
 };
+
+static struct kubernikus_node *node_of(struct integration_node *common)
+{
+    return CONTAINER_OF(common, struct kubernikus_node, common);
+}
 
 /* ── configuration ─────────────────────────────────────────────────────────────────────────── */
 
@@ -122,20 +122,6 @@ static struct str without_first(struct str version)
     return version.n > 0 ? str_sub(version, 1, version.n - 1) : STR("");
 }
 
-/* The node is looked at in the turn of that time, or in one before. */
-static void node_again_at(struct kubernikus_node *n, usec_t at)
-{
-    if (!list_linked(&n->dirty)) {
-        list_add(&n->k->dirty, &n->dirty);
-    }
-    integration_wake_at(n->k->in, at);
-}
-
-static void kubernikus_mark(struct kubernikus_node *n)
-{
-    node_again_at(n, loop_now(n->k->in->core->loop));
-}
-
 static int version_read(struct kubernikus *k, const struct api_reply *reply, struct err *err)
 {
     CLEANUP(arena_done)
@@ -155,8 +141,8 @@ static int version_read(struct kubernikus *k, const struct api_reply *reply, str
     if (!str_eq(buf_str(&k->version), version)) {
         buf_reset(&k->version);
         buf_add(&k->version, version);
-        MAP_EACH (&k->nodes, entry) {
-            kubernikus_mark(map_item_value(entry));
+        MAP_EACH (&k->nodes.by_name, entry) {
+            integration_node_mark(map_item_value(entry));
         }
     }
     return 0;
@@ -214,9 +200,9 @@ static void node_fail(struct kubernikus_node *n, const char *what, const struct 
 {
     struct integration *in = n->k->in;
     struct core *core = in->core;
-    if (activity_failed(&n->note, loop_wall(core->loop), str_from(err->msg))) {
+    if (activity_failed(&n->common.note, loop_wall(core->loop), str_from(err->msg))) {
         metric_add(in->failures, 1);
-        log_error(core->log, what, KV_STR("node", n->name), KV_ERR(err));
+        log_error(core->log, what, KV_STR("node", n->common.name), KV_ERR(err));
     }
 }
 
@@ -232,7 +218,7 @@ static bool node_version_label(struct kubernikus_node *n, const struct node *nod
                              buf_str(&n->k->version), &needs, &err) < 0) {
         if (!str_eq(buf_str(&n->version_error), str_from(err.msg))) {
             log_error(n->k->in->core->log, "failed to mark node for kubelet upgrade",
-                      KV_STR("node", n->name), KV_ERR(&err));
+                      KV_STR("node", n->common.name), KV_ERR(&err));
         }
         buf_reset(&n->version_error);
         buf_add(&n->version_error, str_from(err.msg));
@@ -243,72 +229,66 @@ static bool node_version_label(struct kubernikus_node *n, const struct node *nod
     return true;
 }
 
-/* True: label and cordon are as they should be. */
-static bool node_write(struct kubernikus_node *n, const struct store_item *item)
+/* Whether the Node says that its deletion has begun. */
+static bool is_begun(const struct node *node)
+{
+    return str_eq(node_annotation(node, KEY_DELETING), KEYS_TRUE);
+}
+
+/* True: label, annotation and cordon are as they should be. `deletes`: its label asks for that, and
+ * it has its place under the limits. */
+static bool node_write(struct kubernikus_node *n, const struct store_item *item, bool deletes)
 {
     struct integration *in = n->k->in;
     const struct node *node = item->object;
     struct node_write_wish wish = { .cordon =
-                                        n->asked ? NODE_WRITE_CORDON : NODE_WRITE_CORDON_KEEP };
+                                        deletes ? NODE_WRITE_CORDON : NODE_WRITE_CORDON_KEEP };
+    if (deletes || !n->asked) {
+        node_write_annotation(&wish, KEY_DELETING, deletes ? KEYS_TRUE : STR_NONE);
+    }
     struct str label = STR_NONE;
     if (node_version_label(n, node, &label)) {
         node_write_label(&wish, KEY_KUBELET_NEEDS_UPDATE, label);
     }
-    bool cordons = n->asked && !node->unschedulable;
-    uint64_t sent = n->write.sent;
-    enum node_write_result r = node_write_step(&n->write, item, &wish);
-    if (r == NODE_WRITE_PENDING && n->write.sent > sent) {
-        activity_did(&n->note, loop_wall(in->core->loop), "%s",
+    bool cordons = deletes && !node->unschedulable;
+    uint64_t sent = n->common.write.sent;
+    enum node_write_result r = node_write_step(&n->common.write, item, &wish);
+    if (r == NODE_WRITE_PENDING && n->common.write.sent > sent) {
+        activity_did(&n->common.note, loop_wall(in->core->loop), "%s",
                      cordons ? "the node is cordoned for its deletion"
                              : "the label of the kubelet's version is written");
     } else if (r == NODE_WRITE_WAITS) {
-        if (n->write.err.code != 0) {
-            node_fail(n, "the node cannot be written", &n->write.err);
+        if (n->common.write.err.code != 0) {
+            node_fail(n, "the node cannot be written", &n->common.write.err);
         }
-        activity_waits(&n->note, integration_wall(in, n->write.retry_at),
+        activity_waits(&n->common.note, integration_wall(in, n->common.write.retry_at),
                        "the next try to write to the node");
-        node_again_at(n, n->write.retry_at);
+        integration_node_again_at(&n->common, n->common.write.retry_at);
     }
     return r == NODE_WRITE_DONE;
 }
 
 /* ── deletion: drain ───────────────────────────────────────────────────────────────────────── */
 
-static void node_on_change(void *ctx)
-{
-    kubernikus_mark(ctx);
-}
-
 /* True: no pod is left that would have to go. */
 static bool node_drain(struct kubernikus_node *n, const struct store_item *item)
 {
-    struct integration *in = n->k->in;
-    const struct node *node = item->object;
-    const struct kubernikus_config *config = in->config;
+    const struct kubernikus_config *config = n->k->in->config;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    if (n->drain == NULL) {
-        log_info(in->core->log, "Going to evict pods from node.", KV_STR("node", n->name),
-                 KV_TEXT("integration", in->provider->name));
-        n->drain = drain_start(in->core->drains,
-                               &(struct drain_spec){
-                                   .node = n->name,
-                                   .node_uid = node->uid,
-                                   .eviction_timeout = config->eviction_timeout,
-                                   .deletion_timeout = config->deletion_timeout,
-                                   .force = config->force,
-                                   .grace = -1,
-                                   .flags = DRAIN_NOTIFY_ALL,
-                                   .drain_rules = node_annotation(node, KEY_DRAIN_RULES),
-                               },
-                               node_on_change, n);
-    }
-    drain_set_rules(n->drain, node_annotation(node, KEY_DRAIN_RULES));
-    if (drain_is_done(n->drain)) {
+    integration_node_drain(&n->common, item,
+                           &(struct integration_drain){
+                               .eviction_timeout = config->eviction_timeout,
+                               .deletion_timeout = config->deletion_timeout,
+                               .force = config->force,
+                               .grace = -1,
+                               .flags = DRAIN_NOTIFY_ALL,
+                           });
+    if (drain_is_done(n->common.drain)) {
         return true;
     }
-    activity_waits(&n->note, USEC_NEVER, "its pods to go: " STR_FMT,
-                   STR_ARG(drain_text(n->drain, &tmp)));
+    activity_waits(&n->common.note, USEC_NEVER, "its pods to go: " STR_FMT,
+                   STR_ARG(drain_text(n->common.drain, &tmp)));
     return false;
 }
 
@@ -330,7 +310,7 @@ static void deletion_fail(struct kubernikus_node *n, const char *what, const str
     n->retry_at = loop_now(loop) + backoff_next(&n->backoff, loop_random(loop));
     deletion_reset(n);
     node_fail(n, what, err);
-    kubernikus_mark(n);
+    integration_node_mark(&n->common);
 }
 
 static void deletion_rest(struct kubernikus_node *n)
@@ -340,7 +320,7 @@ static void deletion_rest(struct kubernikus_node *n)
     deletion_reset(n);
     n->stage = DELETION_RESTS;
     n->look_at = loop_now(n->k->in->core->loop) + config->requeue;
-    kubernikus_mark(n);
+    integration_node_mark(&n->common);
 }
 
 /* Judges a reply. The token may have expired: then there is another one soon. */
@@ -358,7 +338,7 @@ static int compute_judge(struct kubernikus_node *n, const struct outbound_reply 
 static bool is_server_of(const struct kubernikus_node *n, const struct jval *server)
 {
     struct str project = jval_str(jval_get(server, STR("tenant_id")));
-    return str_eq(jval_str(jval_get(server, STR("name"))), n->name) &&
+    return str_eq(jval_str(jval_get(server, STR("name"))), n->common.name) &&
            (project.n == 0 || str_eq(project, n->k->openstack.session.project));
 }
 
@@ -418,7 +398,7 @@ static void servers_on_reply(void *ctx, const struct outbound_reply *reply)
         return;
     }
     n->stage = more ? DELETION_NONE : DELETION_FOUND;
-    kubernikus_mark(n);
+    integration_node_mark(&n->common);
 }
 
 static void servers_send(struct kubernikus_node *n, const struct openstack_session *session)
@@ -431,7 +411,7 @@ static void servers_send(struct kubernikus_node *n, const struct openstack_sessi
     struct buf url = { 0 };
     buf_add(&url, session->compute);
     buf_add(&url, STR("/servers/detail?name="));
-    percent_add_form(&url, n->name);
+    percent_add_form(&url, n->common.name);
     buf_add(&url, STR("&tenant_id="));
     percent_add_form(&url, session->project);
     if (n->marker.n > 0) {
@@ -440,7 +420,7 @@ static void servers_send(struct kubernikus_node *n, const struct openstack_sessi
     }
     n->stage = DELETION_LISTS;
     n->generation = session->generation;
-    activity_waits(&n->note, USEC_NEVER, "OpenStack, which is asked for its server");
+    activity_waits(&n->common.note, USEC_NEVER, "OpenStack, which is asked for its server");
     outside_call_send(&n->compute,
                       &(struct outbound_request){ .method = STR("GET"),
                                                   .url = buf_str(&url),
@@ -453,18 +433,18 @@ static void servers_send(struct kubernikus_node *n, const struct openstack_sessi
 static void server_report(struct kubernikus_node *n)
 {
     struct core *core = n->k->in->core;
-    const struct store_item *item = store_find(&core->nodes.store, n->name);
+    const struct store_item *item = store_find(&core->nodes.store, n->common.name);
     const struct node *node = item == NULL ? NULL : item->object;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    log_info(core->log, "Deleted the server of a node", KV_STR("node", n->name),
+    log_info(core->log, "Deleted the server of a node", KV_STR("node", n->common.name),
              KV_STR("server", buf_str(&n->server)));
     metric_add(n->k->deleted, 1);
     n->removed = true;
-    activity_did(&n->note, loop_wall(core->loop), "server " STR_FMT " is deleted",
+    activity_did(&n->common.note, loop_wall(core->loop), "server " STR_FMT " is deleted",
                  STR_ARG(buf_str(&n->server)));
     activity_did(&n->k->in->note, loop_wall(core->loop),
-                 "the server of node " STR_FMT " is deleted", STR_ARG(n->name));
+                 "the server of node " STR_FMT " is deleted", STR_ARG(n->common.name));
     recorder_add(&core->recorder,
                  &(struct recorder_event){
                      .type = STR("Normal"),
@@ -476,7 +456,7 @@ static void server_report(struct kubernikus_node *n)
                                           STR_ARG(buf_str(&n->server))),
                      .regarding = { .kind = STR("Node"),
                                     .api_version = STR("v1"),
-                                    .name = n->name,
+                                    .name = n->common.name,
                                     .uid = node == NULL ? STR_NONE : node->uid },
                  });
 }
@@ -507,7 +487,7 @@ static void server_delete(struct kubernikus_node *n, const struct openstack_sess
     client_add_segment(&url, buf_str(&n->server));
     n->stage = DELETION_SENT;
     n->generation = session->generation;
-    activity_waits(&n->note, USEC_NEVER, "OpenStack, which is to delete its server");
+    activity_waits(&n->common.note, USEC_NEVER, "OpenStack, which is to delete its server");
     outside_call_send(&n->compute,
                       &(struct outbound_request){ .method = STR("DELETE"),
                                                   .url = buf_str(&url),
@@ -518,8 +498,8 @@ static void server_delete(struct kubernikus_node *n, const struct openstack_sess
 
 static void deletion_wait(struct kubernikus_node *n, usec_t at, const char *what)
 {
-    activity_waits(&n->note, integration_wall(n->k->in, at), "%s", what);
-    node_again_at(n, at);
+    activity_waits(&n->common.note, integration_wall(n->k->in, at), "%s", what);
+    integration_node_again_at(&n->common, at);
 }
 
 /* The node is cordoned and drained in this very turn, and its label asks. */
@@ -542,7 +522,7 @@ static void deletion_step(struct kubernikus_node *n)
     }
     int r = openstack_get(&k->openstack, &session, &err);
     if (r == -ERR_BUSY) {
-        activity_waits(&n->note, USEC_NEVER, "a token of OpenStack");
+        activity_waits(&n->common.note, USEC_NEVER, "a token of OpenStack");
         return; /* the session marks the node again */
     }
     if (r == 0 && session.compute.n == 0) {
@@ -563,7 +543,7 @@ static void deletion_step(struct kubernikus_node *n)
         server_delete(n, &session);
     } else if (n->stage == DELETION_FOUND) {
         if (!n->removed) {
-            activity_did(&n->note, loop_wall(k->in->core->loop),
+            activity_did(&n->common.note, loop_wall(k->in->core->loop),
                          "OpenStack has no server of its name");
         }
         deletion_rest(n);
@@ -575,22 +555,58 @@ static void deletion_step(struct kubernikus_node *n)
     }
 }
 
-static void node_step(struct kubernikus_node *n, const struct store_item *item)
+/* ── deletion: as a whole ──────────────────────────────────────────────────────────────────── */
+
+static bool node_confirm(void *ctx UNUSED, const struct jval *node)
 {
+    return str_eq(jval_str(jval_get(jval_at(node, "metadata.annotations"), KEY_DELETING)),
+                  KEYS_TRUE);
+}
+
+/* Its place under the limits, as long as its label asks, and until its annotation is gone. */
+static bool node_reserve(struct kubernikus_node *n, const struct store_item *item)
+{
+    bool begun = is_begun(item->object);
+    struct str why = STR_NONE;
+    if (!n->asked && !begun) {
+        integration_node_unreserve(&n->common, item);
+        return false;
+    }
+    CLEANUP(buf_done)
+    struct buf name = { 0 };
+    buf_printf(&name, "kubernikus/" STR_FMT, STR_ARG(n->common.name));
+    if (integration_node_reserve(&n->common, item,
+                                 &(struct node_reservation_spec){
+                                     .name = buf_str(&name),
+                                     .already_true = begun,
+                                     .confirm = node_confirm,
+                                 },
+                                 &why)) {
+        return true;
+    }
+    activity_waits(&n->common.note, USEC_NEVER, "its place under the limits: " STR_FMT,
+                   STR_ARG(why));
+    return false;
+}
+
+static void node_step(struct integration_node *common, const struct store_item *item)
+{
+    struct kubernikus_node *n = node_of(common);
     n->asked = str_eq(node_label(item->object, KEY_DELETE_NODE), KEYS_TRUE);
-    bool written = node_write(n, item);
+    bool reserved = node_reserve(n, item);
+    bool written = node_write(n, item, n->asked && reserved);
     if (!n->asked) {
-        drain_stop(STEAL(n->drain));
+        integration_node_stop_drain(&n->common);
         if (n->compute.call == NULL) {
             deletion_reset(n);
         }
         if (written) {
-            activity_waits(&n->note, USEC_NEVER, "%s", "");
+            activity_waits(&n->common.note, USEC_NEVER, "%s", "");
         }
         return;
     }
     /* A node that somebody has uncordoned is cordoned again before anything else. */
-    if (written && node_drain(n, item)) {
+    if (reserved && written && node_drain(n, item)) {
         deletion_step(n);
     }
 }
@@ -598,57 +614,50 @@ static void node_step(struct kubernikus_node *n, const struct store_item *item)
 static void kubernikus_turn(struct integration *in)
 {
     struct kubernikus *k = in->self;
-    struct list todo;
     version_step(k);
-    list_move(&todo, &k->dirty);
-    while (!list_empty(&todo)) {
-        struct kubernikus_node *n = CONTAINER_OF(todo.next, struct kubernikus_node, dirty);
-        const struct store_item *item = store_find(&in->core->nodes.store, n->name);
-        list_del(&n->dirty);
-        if (item != NULL) {
-            node_step(n, item);
-        }
-    }
+    integration_nodes_turn(&k->nodes, node_step);
+}
+
+static bool kubernikus_disturbs(const struct integration *in UNUSED, const struct store_item *item)
+{
+    return is_begun(item->object);
+}
+
+static void kubernikus_on_limits(struct integration *in)
+{
+    struct kubernikus *k = in->self;
+    integration_nodes_on_limits(&k->nodes);
 }
 
 static void node_free(struct kubernikus_node *n)
 {
-    list_del(&n->dirty);
-    drain_stop(n->drain);
     outside_call_done(&n->compute);
     buf_done(&n->server);
     buf_done(&n->marker);
     buf_done(&n->version_error);
-    node_write_done(&n->write);
-    activity_note_done(&n->note);
+    integration_node_done(&n->common);
     alloc_free(n);
 }
 
 static struct kubernikus_node *node_new(struct kubernikus *k, struct str name)
 {
-    struct kubernikus_node *n = alloc_bytes(sizeof(*n) + name.n);
-    memcpy(n->name_bytes, name.p, name.n);
-    n->name = (struct str){ .p = n->name_bytes, .n = name.n };
+    struct kubernikus_node *n = ALLOC_NEW(struct kubernikus_node);
     n->k = k;
-    node_write_init(&n->write, k->in->core, name, node_on_change, n);
+    integration_node_init(&n->common, &k->nodes, name);
     outside_call_init(&n->compute, k->in->core->loop, k->in->outbound);
     n->backoff = (struct backoff){ .base = OUTSIDE_RETRY_MIN, .max = OUTSIDE_RETRY_MAX };
-    (void)map_put(&k->nodes, n->name, n); /* it was not there */
     return n;
 }
 
 static void kubernikus_on_node(struct integration *in, struct store_item *item, bool gone)
 {
     struct kubernikus *k = in->self;
-    struct kubernikus_node *n = map_find(&k->nodes, item->name);
-    if (gone) {
-        if (n != NULL) {
-            (void)map_del(&k->nodes, item->name); /* it is freed here */
-            node_free(n);
-        }
-        return;
+    struct integration_node *n = integration_nodes_find(&k->nodes, item->name);
+    if (gone && n != NULL) {
+        node_free(node_of(n));
+    } else if (!gone) {
+        integration_node_mark(n != NULL ? n : &node_new(k, item->name)->common);
     }
-    kubernikus_mark(n != NULL ? n : node_new(k, item->name));
 }
 
 /* ── its life ──────────────────────────────────────────────────────────────────────────────── */
@@ -659,10 +668,10 @@ static void kubernikus_on_session(void *ctx)
     if (k->openstack.stage == OPENSTACK_OPEN) {
         activity_did(&k->in->note, loop_wall(k->in->core->loop), "logged in to OpenStack");
     }
-    MAP_EACH (&k->nodes, entry) {
-        struct kubernikus_node *n = map_item_value(entry);
+    MAP_EACH (&k->nodes.by_name, entry) {
+        struct kubernikus_node *n = node_of(map_item_value(entry));
         if (n->asked) {
-            kubernikus_mark(n);
+            integration_node_mark(&n->common);
         }
     }
 }
@@ -677,8 +686,7 @@ static void kubernikus_start(struct integration *in)
                                 "Servers of nodes that were deleted in OpenStack.");
     k->deleting = metrics_series(metrics, METRIC_GAUGE, "drydock_kubernikus_nodes_deleting",
                                  "Nodes whose label asks for their deletion.");
-    map_init(&k->nodes, loop_random(in->core->loop), loop_random(in->core->loop));
-    list_init(&k->dirty);
+    integration_nodes_init(&k->nodes, in);
     openstack_init(&k->openstack, &(struct openstack_config){ .client = &in->core->client,
                                                               .outbound = in->outbound,
                                                               .files = in->files,
@@ -692,8 +700,8 @@ static void kubernikus_configure(struct integration *in)
     struct kubernikus *k = in->self;
     const struct kubernikus_config *config = in->config;
     openstack_set_secret(&k->openstack, config->secret_namespace, config->secret_name);
-    MAP_EACH (&k->nodes, entry) {
-        kubernikus_mark(map_item_value(entry));
+    MAP_EACH (&k->nodes.by_name, entry) {
+        integration_node_mark(map_item_value(entry));
     }
 }
 
@@ -701,8 +709,8 @@ static void kubernikus_collect(struct integration *in)
 {
     const struct kubernikus *k = in->self;
     uint32_t asked = 0;
-    MAP_EACH (&k->nodes, entry) {
-        const struct kubernikus_node *n = map_item_value(entry);
+    MAP_EACH (&k->nodes.by_name, entry) {
+        const struct kubernikus_node *n = node_of(map_item_value(entry));
         asked += n->asked ? 1 : 0;
     }
     metric_set(k->deleting, asked);
@@ -712,11 +720,10 @@ static bool kubernikus_node_activity(const struct integration *in, struct str no
                                      struct activity *ret)
 {
     const struct kubernikus *k = in->self;
-    const struct kubernikus_node *n = map_find(&k->nodes, node);
-    if (n == NULL) {
+    if (!integration_nodes_activity(&k->nodes, node, ret)) {
         return false;
     }
-    activity_read(&n->note, str_from(in->provider->name), ret);
+    const struct kubernikus_node *n = node_of(integration_nodes_find(&k->nodes, node));
     if (ret->error.n == 0 && n->version_error.n > 0) {
         ret->error = buf_str(&n->version_error);
         ret->error_at = loop_wall(in->core->loop);
@@ -727,13 +734,13 @@ static bool kubernikus_node_activity(const struct integration *in, struct str no
 static bool kubernikus_is_busy(const struct integration *in)
 {
     const struct kubernikus *k = in->self;
-    MAP_EACH (&k->nodes, entry) {
-        const struct kubernikus_node *n = map_item_value(entry);
-        if (node_write_is_busy(&n->write) || n->stage == DELETION_SENT) {
+    MAP_EACH (&k->nodes.by_name, entry) {
+        const struct kubernikus_node *n = node_of(map_item_value(entry));
+        if (n->stage == DELETION_SENT) {
             return true;
         }
     }
-    return false;
+    return integration_nodes_are_busy(&k->nodes);
 }
 
 static void kubernikus_stop(struct integration *in)
@@ -742,16 +749,19 @@ static void kubernikus_stop(struct integration *in)
     if (k->version_call != NULL) {
         api_cancel(in->core->client.api, k->version_call);
     }
-    MAP_EACH (&k->nodes, entry) {
-        node_free(map_item_value(entry));
+    MAP_EACH (&k->nodes.by_name, entry) {
+        node_free(node_of(map_item_value(entry)));
     }
-    map_done(&k->nodes);
+    integration_nodes_done(&k->nodes);
     openstack_done(&k->openstack);
     buf_done(&k->version);
     alloc_free(k);
 }
 
-static const struct str annotations[] = { KEY_DRAIN_RULES };
+static const struct str annotations[] = {
+    STR_INIT(KEY_DELETING_TEXT),
+    STR_INIT(KEY_DRAIN_RULES_TEXT),
+};
 
 const struct integration_provider integration_kubernikus = {
     .name = "kubernikus",
@@ -765,6 +775,8 @@ const struct integration_provider integration_kubernikus = {
     .configure = kubernikus_configure,
     .on_node = kubernikus_on_node,
     .turn = kubernikus_turn,
+    .disturbs = kubernikus_disturbs,
+    .on_limits = kubernikus_on_limits,
     .node_activity = kubernikus_node_activity,
     .is_busy = kubernikus_is_busy,
     .collect = kubernikus_collect,

@@ -87,6 +87,8 @@
  * that the node is to be drained and its server deleted, which people or a profile ask for. */
 #define KEY_KUBELET_NEEDS_UPDATE STR("cloud.sap/kubelet-needs-update")
 #define KEY_DELETE_NODE STR("cloud.sap/delete-node")
+#define KEY_DELETING_TEXT KEYS_OWN "deleting"
+#define KEY_DELETING STR(KEY_DELETING_TEXT) /* annotation; "true": that has begun */
 
 /* Annotation; set by people (`drydock abort`), any value: every profile of the node is given up.
  * The controller removes it when that is done. */

@@ -1,11 +1,14 @@
 #include "tests/lib/integration_fixture.h"
 
 #include "format/json.h"
+#include "format/json_writer.h"
+#include "kinds/crd.h"
 #include "sandbox/sim/sim_api.h"
 #include "tests/check.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
+#define LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"
 
 static int fixture_read_file(void *ctx, struct str path, size_t max, struct arena *out,
                              struct str *ret, struct err *err)
@@ -30,7 +33,9 @@ static void fixture_open(struct integration_fixture *f, const char *provider)
     f->core = core_new(&(struct core_config){ .loop = virtual_loop_root(f->time),
                                               .api = f->api,
                                               .metrics = &f->metrics,
-                                              .identity = STR("a_1") });
+                                              .identity = STR("a_1"),
+                                              .use_limits = true,
+                                              .limits = { .namespace = STR("default") } });
     config.outbound = f->outbound;
     integrations_init(&f->all, f->core, &config);
     CHECK_EQ(f->all.n, 1);
@@ -70,6 +75,43 @@ void integration_fixture_restart(struct integration_fixture *f)
     const char *provider = f->all.items[0].provider->name;
     fixture_close(f);
     fixture_open(f, provider);
+}
+
+void integration_fixture_limit(struct integration_fixture *f, uint32_t count)
+{
+    for (size_t i = 0; i < crds_count; i++) {
+        CLEANUP(buf_done)
+        struct buf body = { 0 };
+        struct json_writer w = json_writer_on(&body);
+        jw_val(&w, crd_object(&crds[i], &f->memory));
+        struct str text = arena_str(&f->memory, buf_str(&body));
+        (void)integration_fixture_ask(
+            f, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", text.p);
+    }
+    struct str body =
+        arena_printf(&f->memory,
+                     "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
+                     "\"metadata\":{\"name\":\"few\"},\"spec\":{\"type\":\"node\","
+                     "\"limit\":0,\"minimum\":%u}}",
+                     count);
+    (void)integration_fixture_ask(f, "POST", LIMITS_PATH, body.p);
+}
+
+void integration_fixture_set_limit(struct integration_fixture *f, uint32_t count)
+{
+    struct str body = arena_printf(&f->memory, "{\"spec\":{\"minimum\":%u}}", count);
+    (void)integration_fixture_ask(f, "PATCH", LIMITS_PATH "/few", body.p);
+}
+
+struct str integration_fixture_reservation(struct integration_fixture *f)
+{
+    const struct jval *limit = integration_fixture_ask(f, "GET", LIMITS_PATH "/few", NULL);
+    const struct jval *list = jval_at(limit, "status.reservations");
+    CHECK(list == NULL || list->n <= 1);
+    JVAL_EACH (list, entry) {
+        return jval_str(jval_get(entry, STR("requestName")));
+    }
+    return STR_NONE;
 }
 
 struct integration *integration_fixture_get(struct integration_fixture *f)

@@ -29,6 +29,11 @@ void integration_fixture_init(struct integration_fixture *f, const char *provide
 void integration_fixture_done(struct integration_fixture *f);
 /* Like a crash and a new process. */
 void integration_fixture_restart(struct integration_fixture *f);
+/* The CRDs are installed, and so many nodes may be away. */
+void integration_fixture_limit(struct integration_fixture *f, uint32_t count);
+void integration_fixture_set_limit(struct integration_fixture *f, uint32_t count);
+/* Who has the one place that is taken under it; STR_NONE: nobody. */
+struct str integration_fixture_reservation(struct integration_fixture *f);
 struct integration *integration_fixture_get(struct integration_fixture *f);
 /* Answers as integration_configure. */
 int integration_fixture_configure(struct integration_fixture *f, const char *yaml);

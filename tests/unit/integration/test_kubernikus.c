@@ -372,3 +372,58 @@ TEST(kubernikus_reads_its_credentials_from_a_secret)
     CHECK_EQ(s.removals, 1);
     end(&s);
 }
+
+TEST(kubernikus_waits_for_its_place_under_the_limits)
+{
+    struct story s;
+    begin(&s);
+    add_pod(&s);
+    integration_fixture_limit(&s.base, 0);
+    run(&s, SECONDS(10));
+    set_label(&s, "\"true\"");
+    run(&s, MINUTES(5));
+    CHECK(!is_cordoned(&s));
+    CHECK_EQ(s.logins, 0);
+    CHECK(str_contains(shown(&s).waits, STR("its place under the limits: ")));
+    CHECK_EQ(integration_fixture_reservation(&s.base).n, 0);
+    integration_fixture_set_limit(&s.base, 1);
+    run(&s, SECONDS(20));
+    CHECK(is_cordoned(&s));
+    CHECK_STR(integration_fixture_reservation(&s.base), "kubernikus/a-1");
+    CHECK(str_contains(shown(&s).waits, STR("its pods to go: ")));
+    /* What has begun goes on, whatever the limit is now, and also after a crash. */
+    integration_fixture_set_limit(&s.base, 0);
+    integration_fixture_restart(&s.base);
+    CHECK_EQ(integration_fixture_configure(&s.base, GOOD), 0);
+    run(&s, SECONDS(20));
+    CHECK_STR(integration_fixture_reservation(&s.base), "kubernikus/a-1");
+    end_pod(&s);
+    run(&s, MINUTES(2));
+    CHECK_EQ(s.removals, 1);
+    /* It counts until its Node is gone. */
+    CHECK_STR(integration_fixture_reservation(&s.base), "kubernikus/a-1");
+    (void)integration_fixture_ask(&s.base, "DELETE", "/api/v1/nodes/a-1", NULL);
+    arbiter_owner_synced(s.base.core->arbiter, ASK_OF_TARGET, true); /* as profiles say */
+    run(&s, MINUTES(2));
+    CHECK_EQ(integration_fixture_reservation(&s.base).n, 0);
+    end(&s);
+}
+
+TEST(kubernikus_gives_its_place_back_when_the_label_goes)
+{
+    struct story s;
+    begin(&s);
+    add_pod(&s);
+    integration_fixture_limit(&s.base, 1);
+    run(&s, SECONDS(10));
+    set_label(&s, "\"true\"");
+    run(&s, SECONDS(20));
+    CHECK_STR(integration_fixture_reservation(&s.base), "kubernikus/a-1");
+    set_label(&s, "null");
+    run(&s, MINUTES(1));
+    CHECK_EQ(integration_fixture_reservation(&s.base).n, 0);
+    CHECK(jval_get(integration_fixture_node(&s.base, "a-1", "metadata.annotations"),
+                   KEY_DELETING) == NULL);
+    CHECK(is_cordoned(&s));
+    end(&s);
+}
