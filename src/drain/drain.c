@@ -161,6 +161,7 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
         .on_change = on_change,
         .ctx = ctx,
         .next = USEC_NEVER,
+        .rests_since = ds->paused ? loop_now(ds->loop) : -1,
         .observing = (spec->flags & DRAIN_OBSERVE_ONLY) != 0,
     };
     d->spec.node = arena_str(&d->memory, spec->node);
@@ -221,10 +222,29 @@ void drain_stop(struct drain *d)
     alloc_free(d);
 }
 
+/* The time that budgets may refuse a pod does not go by while the drain rests: what was not asked
+ * for was not refused, and nobody finds pods deleted by force when a long pause ends. */
+static void drain_note_rest(struct drain *d)
+{
+    bool rests = d->paused || d->drains->paused;
+    usec_t now = loop_now(d->drains->loop);
+    if (rests == (d->rests_since >= 0)) {
+        return;
+    }
+    LIST_EACH (&d->pod_states, link) {
+        struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
+        if (!rests && p->refused_at >= 0) {
+            p->refused_at += now - MAX(p->refused_at, d->rests_since);
+        }
+    }
+    d->rests_since = rests ? now : -1;
+}
+
 void drain_pause(struct drain *d, bool rest)
 {
     if (d->paused != rest) {
         d->paused = rest;
+        drain_note_rest(d);
         drain_mark(d);
     }
 }
@@ -233,6 +253,9 @@ void drains_pause(struct drains *ds, bool rest)
 {
     if (ds->paused != rest) {
         ds->paused = rest;
+        LIST_EACH (&ds->drains, link) {
+            drain_note_rest(CONTAINER_OF(link, struct drain, link));
+        }
         drains_mark_all(ds);
     }
 }
@@ -302,6 +325,14 @@ static void pod_state_send(struct drain_pod_state *p, usec_t now, enum drain_ver
     evict_send(p, verb, exempt);
 }
 
+/* When budgets have refused the pod for too long. */
+static usec_t pod_state_refused_until(const struct drain_pod_state *p)
+{
+    const struct drain *d = p->drain;
+    usec_t due = drain_after(p->refused_at, d->spec.eviction_timeout);
+    return d->rests_since >= 0 && due > d->rests_since ? USEC_NEVER : due;
+}
+
 static void pod_state_step_deleting(struct drain_pod_state *p, usec_t now, bool may_force)
 {
     struct drain *d = p->drain;
@@ -330,7 +361,7 @@ static void pod_state_step_held(struct drain_pod_state *p, usec_t now)
     struct drain *d = p->drain;
     drain_pod_wait(p, p->many_pdbs ? DRAIN_WAIT_MANY_PDBS : DRAIN_WAIT_PDB, now);
     p->refused_at = p->refused_at < 0 ? now : p->refused_at;
-    usec_t due = drain_after(p->refused_at, d->spec.eviction_timeout);
+    usec_t due = pod_state_refused_until(p);
     if (now < due) {
         drain_wake_at(d, due);
     } else if (d->spec.force) {
@@ -362,7 +393,7 @@ static void pod_state_step_without_pdb(struct drain_pod_state *p, usec_t now)
     struct drain *d = p->drain;
     bool force = false;
     if (p->refused_at >= 0) {
-        usec_t due = drain_after(p->refused_at, d->spec.eviction_timeout);
+        usec_t due = pod_state_refused_until(p);
         drain_pod_wait(p, DRAIN_WAIT_PDB, p->refused_at);
         drain_wake_at(d, now < due ? due : USEC_NEVER);
         force = d->spec.force && now >= due;
@@ -440,7 +471,7 @@ static bool pod_state_timed_out(const struct drain_pod_state *p, usec_t now)
                (p->force_deleted_at >= 0 && now >= p->force_deleted_at + DRAIN_BLOCKED_AFTER);
     }
     bool held = p->wait == DRAIN_WAIT_PDB || p->wait == DRAIN_WAIT_MANY_PDBS;
-    return held && !spec->force && now >= drain_after(p->refused_at, spec->eviction_timeout);
+    return held && !spec->force && now >= pod_state_refused_until(p);
 }
 
 /* Nothing that is under way will end the wait. */

@@ -137,8 +137,9 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
 /* Nothing more is sent; requests under way may still take effect. Accepts NULL. */
 void drain_stop(struct drain *d);
 
-/* A drain that rests sends nothing. For a caller whose next step is under way once the drain is
- * done: that step may uncordon the node, and pods that come then are not to be evicted. */
+/* A drain that rests sends nothing, and its eviction_timeout stands still. For a caller whose next
+ * step is under way once the drain is done: that step may uncordon the node, and pods that come
+ * then are not to be evicted. */
 void drain_pause(struct drain *d, bool rest);
 
 /* The same for all drains, those that begin later included, whatever each of them is told. */

@@ -130,6 +130,7 @@ struct drain {
     bool notify;
     bool forcing;
     bool paused;
+    usec_t rests_since; /* this one or all of them; -1: it does not rest */
     bool observing;
     bool unreachable;
     bool forbidden;         /* a pod is there that must not be evicted, so no pod is */

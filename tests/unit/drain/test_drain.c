@@ -480,6 +480,62 @@ TEST(drain_that_rests_leaves_alone_who_comes_to_the_node)
     drain_fixture_end(&s);
 }
 
+static void rest(struct drain_fixture *s, struct drain *d, bool all, bool on)
+{
+    if (all) {
+        drains_pause(s->drains, on);
+    } else {
+        drain_pause(d, on);
+    }
+}
+
+TEST(drain_that_rests_does_not_use_up_its_time)
+{
+    for (int all = 0; all < 2; all++) {
+        check_case(all);
+        struct drain_fixture s;
+        drain_fixture_begin(&s, 2, "web",
+                            "workloads: [{name: web, replicas: 2}]\n"
+                            "budgets: [{name: web, minAvailable: 2}]\n");
+        struct drain_spec spec = drain_fixture_spec;
+        spec.force = true;
+        spec.eviction_timeout = MINUTES(5);
+        struct drain *d = drain_fixture_drain(&s, 0, &spec);
+        drain_fixture_run(&s, MINUTES(2));
+        rest(&s, d, all == 1, true);
+        drain_fixture_run(&s, HOURS(1));
+        rest(&s, d, all == 1, false);
+        drain_fixture_run(&s, MINUTES(3) - SECONDS(5)); /* what was left of the five */
+        CHECK_EQ(s.evicting, 0);
+        CHECK_EQ(drain_fixture_status(d).forced, 0);
+        drain_fixture_run(&s, SECONDS(10));
+        CHECK_EQ(drain_fixture_status(d).forced, 2);
+        drain_fixture_end(&s);
+    }
+    check_case(-1);
+}
+
+TEST(drain_that_rests_is_not_late)
+{
+    struct drain_fixture s;
+    drain_fixture_begin(&s, 2, "web",
+                        "workloads: [{name: web, replicas: 2}]\n"
+                        "budgets: [{name: web, minAvailable: 2}]\n");
+    drains_pause(s.drains, true); /* so it begins at rest */
+    struct drain *d = drain_fixture_drain(&s, 0, &drain_fixture_spec);
+    drain_fixture_run(&s, HOURS(1));
+    CHECK(!drain_fixture_status(d).timed_out);
+    drains_pause(s.drains, false);
+    drain_fixture_run(&s, MINUTES(10) - SECONDS(1));
+    CHECK(!drain_fixture_status(d).timed_out);
+    drain_fixture_run(&s, SECONDS(10));
+    CHECK(drain_fixture_status(d).timed_out);
+    drain_pause(d, true); /* what was late before stays late */
+    drain_fixture_run(&s, SECONDS(10));
+    CHECK(drain_fixture_status(d).timed_out);
+    drain_fixture_end(&s);
+}
+
 TEST(drains_may_be_stopped_by_their_own_news)
 {
     struct drain_fixture s;
