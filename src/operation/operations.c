@@ -313,6 +313,7 @@ static void operations_turn(void *ctx)
         turn_campaigns(o);
     }
     references_write(o);
+    lost_request_look(o);
     if (o->next != USEC_NEVER) {
         usec_t wait = MAX(o->next - o->now, MSECONDS(100));
         loop_timer_pull(&o->turn, loop_now(o->loop) + wait);
@@ -454,6 +455,8 @@ static void operations_on_leading(struct core_part *p, bool leading)
             work_reset(CONTAINER_OF(link, struct work, link));
         }
         gate_questions_drop(o);
+        lost_request_done(o);
+        lost_request_init(o);
     }
     operations_schedule(o);
 }
@@ -547,6 +550,7 @@ struct operations *operations_new(struct core *core, const struct operations_con
     o->part.annotation_n = ARRAY_LEN(annotations);
     operations_events_init(o);
     operations_metrics_init(o);
+    lost_request_init(o);
     core_join(core, &o->part, &operations_ops);
     return o;
 }
@@ -562,6 +566,7 @@ void operations_free(struct operations *o)
         api_cancel(o->core->client.api, STEAL(o->trim_call));
     }
     gate_questions_drop(o);
+    lost_request_done(o);
     LIST_EACH (&o->works, link) {
         work_free(CONTAINER_OF(link, struct work, link));
     }

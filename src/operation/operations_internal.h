@@ -18,6 +18,7 @@
  *   run_output.c          how a run ended, as its pod tells
  *   job_state.c           what is kept of a Job
  *   job_history.c         Jobs that are not needed any more
+ *   lost_request.c        requests of visits whose Node is gone
  *   machine_facts.c       what a Node says of its machine
  *   reboot_probe.c        whether a machine asks for a reboot
  *   prerequisites.c       namespaces and rights that are missing
@@ -292,6 +293,14 @@ struct operations_metrics {
     struct metric *runs;
     struct metric_series *missed;
     struct metric_series *visit_seconds;
+/* The request of a visit that has no record any more; one is looked at at a time. */
+struct lost_request {
+    struct api_call *call; /* reads its NodeState */
+    struct writer writer;  /* of the request */
+    struct buf visit;      /* that was asked for */
+    bool confirmed;        /* there is no record of it */
+    usec_t retry_at;       /* monotonic */
+    struct buf name;       /* of the request that is being written */
 };
 
 struct operations {
@@ -326,6 +335,7 @@ struct operations {
     struct operations_metrics metrics;
     struct ratelimit events;
     struct api_call *trim_call; /* deletes a Job that is not needed any more */
+    struct lost_request lost;
     struct buf path;
     struct buf body;
 
@@ -536,6 +546,11 @@ void run_output_read_pods(struct run_output *r, const struct jval *list);
 /* ── job_history.c ─────────────────────────────────────────────────────────────────────────── */
 /* Deletes Jobs that have ended and that nobody needs. */
 void job_history_trim(struct operations *o);
+
+/* ── lost_request.c ────────────────────────────────────────────────────────────────────────── */
+void lost_request_init(struct operations *o);
+void lost_request_done(struct operations *o); /* cancels what is under way */
+void lost_request_look(struct operations *o);
 
 /* ── machine_facts.c ───────────────────────────────────────────────────────────────────────── */
 /* What the agent says, and for the rest what the kubelet does. */

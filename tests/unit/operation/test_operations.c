@@ -41,6 +41,34 @@ TEST(operations_run_again_only_what_has_changed)
     operations_end(&x);
 }
 
+static void count_open_request(void *ctx, const struct jval *request)
+{
+    uint32_t *open = ctx;
+    *open += str_eq(jval_str(jval_at(request, "spec.state")), STR("Completed")) ? 0 : 1;
+}
+
+/* Its NodeState, and the record of the visit with it, goes with the Node: what the visit holds of
+ * limits must not stay for ever. */
+TEST(operations_complete_the_request_of_a_node_that_is_gone)
+{
+    struct operations_fixture x;
+    struct err err = { 0 };
+    uint32_t open = 0;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "hello", "  disruption: {cordon: Always}\n" ONE_SHOT);
+    while (!operations_is_cordoned(&x, "node-001")) {
+        operations_run(&x, SECONDS(1));
+    }
+    CHECK_EQ(world_remove_node(x.world, STR("node-001"), &err), 0);
+    operations_run(&x, MINUTES(5));
+    CHECK(operations_state(&x, "node-001") == NULL);
+    CHECK_EQ(x.requests_made, 1);
+    apiserver_each(x.server, STR("repairman.k8s.io"), STR("maintenancerequests"), STR(""),
+                   count_open_request, &open);
+    CHECK_EQ(open, 0);
+    operations_end(&x);
+}
+
 TEST(operations_rerun_by_annotation_once)
 {
     struct operations_fixture x;
