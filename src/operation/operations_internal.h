@@ -293,6 +293,8 @@ struct operations_metrics {
     struct metric *runs;
     struct metric_series *missed;
     struct metric_series *visit_seconds;
+};
+
 /* The request of a visit that has no record any more; one is looked at at a time. */
 struct lost_request {
     struct api_call *call; /* reads its NodeState */

@@ -136,6 +136,9 @@ static void action_on_node(struct sim_run *t, const struct action *action)
         } /* otherwise a finalizer holds it */
         break;
     case ACTION_NODE_REBOOT:
+        if (t->operations.on) {
+            check_operations_on_reboot_by_hand(&t->operations, node);
+        }
         world_must(world_reboot_node(t->world, node, &ignored));
         break;
     case ACTION_NODE_TOUCH:
@@ -262,6 +265,7 @@ usec_t sim_run_next_action(const struct sim_run *t)
     next = MIN(next, sim_run_next_work(t));
     next = MIN(next, sim_run_next_request_event(t));
     next = MIN(next, sim_run_next_esx_event(t));
+    next = MIN(next, sim_run_next_operation_event(t));
     next = MIN(next, t->notify_fail_end);
     next = MIN(next, t->pdb_block_end);
     next = MIN(next, t->prometheus_no_end);
@@ -346,6 +350,7 @@ void sim_run_actions_due(struct sim_run *t)
     sim_run_finish_work_due(t, now);
     sim_run_requests_due(t, now);
     sim_run_esx_due(t, now);
+    sim_run_operations_due(t, now);
     while (t->next_action < t->scenario->n && t->scenario->actions[t->next_action].at <= now) {
         const struct action *action = &t->scenario->actions[t->next_action++];
         if (t->verbose) {
@@ -361,6 +366,8 @@ void sim_run_actions_due(struct sim_run *t)
             action_on_network(t, action);
         } else if (action->kind <= ACTION_PAUSE_ALL) {
             sim_run_service_action(t, action);
+        } else if (action->kind >= ACTION_MAINTENANCE_CHANGE) {
+            sim_run_maintenance_action(t, action);
         } else if (action->kind >= ACTION_ESX_HOST) {
             sim_run_esx_action(t, action);
         } else {
@@ -397,5 +404,8 @@ void sim_run_recover(struct sim_run *t)
     }
     if (t->esx.on) {
         sim_run_recover_esx(t);
+    }
+    if (t->operations.on) {
+        sim_run_recover_operations(t);
     }
 }

@@ -11,6 +11,21 @@
 
 #define SIM_RUN_WORK_MAX 64u
 #define SIM_RUN_ACTORS_MAX 12u
+#define SIM_RUN_JOB_PODS_MAX 64u
+
+/* What those do who look after NodeMaintenances, and what becomes of the pods of Jobs. */
+struct operations_story {
+    uint32_t versions[RANDOM_MAINTENANCES_MAX]; /* of what they run */
+    usec_t create_at[RANDOM_MAINTENANCES_MAX];  /* when one that was deleted is made again */
+    usec_t unsuspend_at[RANDOM_MAINTENANCES_MAX];
+    usec_t resume_at; /* when somebody lets all that failed be tried again */
+    struct job_pod {
+        char name[80];
+        bool lost;
+        usec_t at; /* when it gets its fate, or is lost */
+    } pods[SIM_RUN_JOB_PODS_MAX];
+    uint32_t pod_n;
+};
 
 struct sim_run {
     const struct scenario *scenario; /* borrowed */
@@ -25,7 +40,9 @@ struct sim_run {
     struct sim_vcenter vcenter;     /* if the run is about ESX hosts, */
     struct check_esx esx;           /* as its `on` says */
     usec_t vcenter_up_at;
-    usec_t hosts_back_at; /* in the end */
+    usec_t hosts_back_at;               /* in the end */
+    struct check_operations operations; /* its `on` says whether there are NodeMaintenances */
+    struct operations_story story;
     struct inbox inbox;
     usec_t notify_fail_end;
     usec_t pdb_block_end;
@@ -128,6 +145,25 @@ usec_t sim_run_next_request_event(const struct sim_run *t);
 void sim_run_requests_due(struct sim_run *t, usec_t now);
 /* Limits are as they were, nodes need nothing, and all actors finish. */
 void sim_run_recover_requests(struct sim_run *t);
+
+/* ── actions_requests.c and actions_operations.c ── */
+/* The kinds, the limits that are drawn, and nodes that they select. */
+void sim_run_install_limits(struct sim_run *t);
+/* What a pause or a reduction has changed is as it was; the limit may be gone. */
+void sim_run_restore_limit(struct sim_run *t, uint32_t i);
+
+/* ── actions_operations.c: what concerns NodeMaintenances ── */
+void sim_run_init_operations(struct sim_run *t);
+void sim_run_maintenance_action(struct sim_run *t, const struct action *action);
+/* The pod of a Job was written: one that is new gets its fate. */
+void sim_run_on_job_pod(struct sim_run *t, const struct apiserver_commit *commit);
+usec_t sim_run_next_operation_event(const struct sim_run *t);
+void sim_run_operations_due(struct sim_run *t, usec_t now);
+/* Nothing is suspended or deleted any more, all Jobs succeed, and people resume what failed. */
+void sim_run_recover_operations(struct sim_run *t);
+
+/* What runs again and again is suspended, and nobody resumes anything any more. */
+void sim_run_end_operations(struct sim_run *t);
 
 /* When the next action begins or the next one ends; USEC_NEVER: none. */
 usec_t sim_run_next_action(const struct sim_run *t);

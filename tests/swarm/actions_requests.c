@@ -30,8 +30,7 @@ static void limit_add(struct sim_run *t, uint32_t i)
     ASSERT(status == 201 || status == 409); /* it may be there already */
 }
 
-/* What a pause or a reduction has changed is as it was; the limit may be gone. */
-static void limit_restore(struct sim_run *t, uint32_t i)
+void sim_run_restore_limit(struct sim_run *t, uint32_t i)
 {
     const struct random_limit *l = &t->requests.random.limits[i];
     struct str body =
@@ -194,7 +193,13 @@ void sim_run_crash_at_write(struct sim_run *t, const struct action *action)
     if (!controller_process_runs(p) || p->late_at != USEC_NEVER) {
         return;
     }
-    p->tap.write = (enum api_tap_write)(action->variant % API_TAP_WRITES);
+    static const enum api_tap_write of_visits[] = {
+        API_TAP_WRITE_NODE_STATE,  API_TAP_WRITE_JOB,     API_TAP_WRITE_NODE,
+        API_TAP_WRITE_MAINTENANCE, API_TAP_WRITE_REQUEST, API_TAP_WRITE_LIMIT,
+        API_TAP_WRITE_NODE_STATE,  API_TAP_WRITE_LEASE,
+    };
+    p->tap.write = t->operations.on ? of_visits[action->variant % ARRAY_LEN(of_visits)]
+                                    : (enum api_tap_write)(action->variant % API_TAP_WRITES);
     p->tap.crash = action->kind == ACTION_LATE_WRITE
                        ? API_TAP_CRASH_WRITE_LATE
                        : crashes[action->variant / API_TAP_WRITES % ARRAY_LEN(crashes)];
@@ -233,7 +238,7 @@ usec_t sim_run_next_request_event(const struct sim_run *t)
     for (uint32_t i = 0; i < t->actor_n; i++) {
         next = MIN(next, t->actors[i].at);
     }
-    for (uint32_t i = 0; t->requests.on && i < RANDOM_LIMITS_MAX; i++) {
+    for (uint32_t i = 0; (t->requests.on || t->operations.on) && i < RANDOM_LIMITS_MAX; i++) {
         next = MIN(next, t->limits_end[i]);
     }
     return next;
@@ -246,9 +251,9 @@ void sim_run_requests_due(struct sim_run *t, usec_t now)
             actor_act(t, &t->actors[i]);
         }
     }
-    for (uint32_t i = 0; t->requests.on && i < RANDOM_LIMITS_MAX; i++) {
+    for (uint32_t i = 0; (t->requests.on || t->operations.on) && i < RANDOM_LIMITS_MAX; i++) {
         if (t->limits_end[i] <= now) {
-            limit_restore(t, i);
+            sim_run_restore_limit(t, i);
         }
     }
 }
@@ -257,15 +262,37 @@ void sim_run_requests_due(struct sim_run *t, usec_t now)
 
 void sim_run_install_crds(struct sim_run *t)
 {
-    for (size_t i = 0; i < crds_count; i++) {
+    size_t n = crds_count + (t->operations.on ? operation_crds_count : 0);
+    for (size_t i = 0; i < n; i++) {
+        const struct asset *crd = i < crds_count ? &crds[i] : &operation_crds[i - crds_count];
         CLEANUP(buf_done)
         struct buf body = { 0 };
         struct json_writer w = json_writer_on(&body);
-        jw_val(&w, crd_object(&crds[i], &t->tmp));
+        jw_val(&w, crd_object(crd, &t->tmp));
         int status = sim_run_admin_request(
             t, "POST", STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"), API_JSON,
             buf_str(&body));
         ASSERT(status == 201);
+    }
+}
+
+void sim_run_install_limits(struct sim_run *t)
+{
+    sim_run_install_crds(t);
+    for (uint32_t i = 0; i < RANDOM_LIMITS_MAX; i++) {
+        t->limits_end[i] = USEC_NEVER;
+        if (i < t->requests.random.n) {
+            limit_add(t, i);
+        }
+    }
+    for (uint32_t i = 0; i < t->scenario->nodes; i++) {
+        const struct action action = { .pick = i };
+        char class[2] = { (char)('a' + (int)rng_below(&t->rng, RANDOM_LIMITS_CLASSES)), '\0' };
+        struct str node = sim_run_pick_node(t, &action);
+        sim_run_set_node_meta(t, node, "labels", RANDOM_LIMITS_CLASS_LABEL, str_from(class));
+        if (t->requests.random.profile) {
+            sim_run_set_node_meta(t, node, "labels", PROFILE_LABEL, STR("p0"));
+        }
     }
 }
 
@@ -280,29 +307,14 @@ void sim_run_init_requests(struct sim_run *t)
         .start_wall = loop_wall(virtual_loop_root(t->vloop)) - virtual_loop_now(t->vloop),
     };
     random_limits_make(&t->requests.random, scenario->seed);
-    sim_run_install_crds(t);
-    for (uint32_t i = 0; i < RANDOM_LIMITS_MAX; i++) {
-        t->limits_end[i] = USEC_NEVER;
-        if (i < t->requests.random.n) {
-            limit_add(t, i);
-        }
-    }
-    for (uint32_t i = 0; i < scenario->nodes; i++) {
-        const struct action action = { .pick = i };
-        char class[2] = { (char)('a' + (int)rng_below(&t->rng, RANDOM_LIMITS_CLASSES)), '\0' };
-        struct str node = sim_run_pick_node(t, &action);
-        sim_run_set_node_meta(t, node, "labels", RANDOM_LIMITS_CLASS_LABEL, str_from(class));
-        if (t->requests.random.profile) {
-            sim_run_set_node_meta(t, node, "labels", PROFILE_LABEL, STR("p0"));
-        }
-    }
+    sim_run_install_limits(t);
 }
 
 void sim_run_recover_requests(struct sim_run *t)
 {
     t->calm = true;
     for (uint32_t i = 0; i < RANDOM_LIMITS_MAX; i++) {
-        limit_restore(t, i);
+        sim_run_restore_limit(t, i);
     }
     for (uint32_t i = 0; i < apiserver_count(t->server, STR(""), STR("nodes")); i++) {
         const struct action action = { .pick = i };

@@ -156,7 +156,7 @@ static void action_on_served_node(struct sim_run *t, const struct action *action
 
 static void sim_run_delay_next_write(struct sim_run *t, const struct action *action)
 {
-    if (t->requests.on) {
+    if (t->requests.on || t->operations.on) {
         sim_run_crash_at_write(t, action);
         return;
     }
@@ -196,13 +196,17 @@ void sim_run_deliver_late_write(struct sim_run *t, struct controller_process *p)
     struct apiserver_request request = {
         .method = methods[p->tap.late_verb],
         .path = buf_str(&p->tap.late_path),
-        .content_type = p->tap.late_verb == API_PATCH ? API_MERGE_PATCH : API_JSON,
+        .content_type = p->tap.late_type.n > 0          ? buf_str(&p->tap.late_type)
+                        : p->tap.late_verb == API_PATCH ? API_MERGE_PATCH
+                                                        : API_JSON,
         .user_agent = str_from(p->late_agent),
         .body = buf_str(&p->tap.late_body),
     };
     struct apiserver_reply reply;
     p->late_at = USEC_NEVER;
+    t->operations.late = true;
     apiserver_handle(t->server, &request, &t->tmp, &reply); /* taken or refused: nobody waits */
+    t->operations.late = false;
     if (t->verbose) {
         (void)fprintf(stderr, "%12.3f s late write of %s: %d\n",
                       (double)virtual_loop_now(t->vloop) / 1e6, p->late_agent, reply.status);

@@ -42,6 +42,12 @@ static bool api_tap_matches_write(const struct api_tap *t, const struct api_requ
         return str_contains(request->path, STR("/machines/"));
     case API_TAP_WRITE_BAREMETALHOST:
         return str_contains(request->path, STR("/baremetalhosts/"));
+    case API_TAP_WRITE_NODE_STATE:
+        return str_contains(request->path, STR("/nodestates"));
+    case API_TAP_WRITE_JOB:
+        return str_ends(request->path, STR("/jobs"));
+    case API_TAP_WRITE_MAINTENANCE:
+        return str_contains(request->path, STR("/nodemaintenances/"));
     default:
         return str_starts(request->path, STR("/api/v1/nodes/"));
     }
@@ -55,8 +61,10 @@ static void api_tap_crash_at(struct api_tap *t, const struct api_request *reques
     t->late_verb = request->verb;
     buf_reset(&t->late_path);
     buf_reset(&t->late_body);
+    buf_reset(&t->late_type);
     buf_add(&t->late_path, request->path);
     buf_add(&t->late_body, request->body);
+    buf_add(&t->late_type, request->content_type);
 }
 
 static struct api_call *api_tap_send(struct api *api, const struct api_request *request,
@@ -121,6 +129,7 @@ void api_tap_init(struct api_tap *t, struct api *upstream,
     *t = (struct api_tap){ .api.ops = &ops, .upstream = upstream, .on_send = on_send, .ctx = ctx };
     t->late_path = old.late_path; /* what is on its way is the network's */
     t->late_body = old.late_body;
+    t->late_type = old.late_type;
     t->late_verb = old.late_verb;
     t->late_cluster = old.late_cluster;
 }
@@ -129,6 +138,7 @@ void api_tap_done(struct api_tap *t)
 {
     buf_done(&t->late_path);
     buf_done(&t->late_body);
+    buf_done(&t->late_type);
 }
 
 /* One message on its way; it stays in the arena behind its end. */

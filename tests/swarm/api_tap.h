@@ -34,6 +34,9 @@ enum api_tap_write {
     API_TAP_WRITE_MACHINE =
         API_TAP_WRITES, /* of the bridge, which has but this one, nodes and hosts */
     API_TAP_WRITE_BAREMETALHOST,
+    API_TAP_WRITE_NODE_STATE, /* of visits, which have also those of grants */
+    API_TAP_WRITE_JOB,
+    API_TAP_WRITE_MAINTENANCE,
 };
 
 struct api_tap {
@@ -46,6 +49,7 @@ struct api_tap {
     bool crashed;         /* the moment has come: the controller must not run again */
     struct buf late_path; /* of the write that is on its way for long; empty: none is */
     struct buf late_body;
+    struct buf late_type; /* of the body; empty: the usual one */
     enum api_verb late_verb;
     /* One process may have several doors. Then one tap is the head: what is above, from `crash` on,
      * is kept there for all of them, and `port` says through which one the last write went. */

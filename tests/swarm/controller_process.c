@@ -48,7 +48,8 @@ static void controller_process_on_send(void *ctx, const struct api_request *requ
     struct controller_process *p = ctx;
     struct check_sender sender;
     if (p->elect &&
-        (is_leader_only(request) || (p->requests->on && check_requests_is_leader_only(request)))) {
+        (is_leader_only(request) || (p->requests->on && check_requests_is_leader_only(request)) ||
+         (p->checked->on && check_operations_is_leader_only(request)))) {
         check_basic_on_node_send(p->basic, str_from(p->identity), virtual_loop_now(p->vloop));
     }
     if (p->requests->on) {
@@ -153,7 +154,7 @@ void controller_process_start(struct controller_process *p)
         .api = &p->tap.api,
         .identity = str_from(p->identity),
         .elect = p->elect,
-        .use_limits = p->requests->on || p->esx->limit > 0,
+        .use_limits = p->requests->on || p->checked->on || p->esx->limit > 0,
         .limits = { .namespace = STR("default") },
         .mutations = p->mutations,
         .on_leading = controller_process_on_leading,
@@ -165,7 +166,7 @@ void controller_process_start(struct controller_process *p)
         .wait_for_config = p->service->on || (p->requests->on && p->requests->random.profile),
     };
     p->controller = controller_new(p->core, &config);
-    if (p->requests->on) {
+    if (p->requests->on || p->checked->on) {
         const struct requests_config requests = {
             .finished_ttl = p->requests->random.finished_ttl,
             .skew_tolerance = SECONDS(5),
@@ -174,6 +175,13 @@ void controller_process_start(struct controller_process *p)
     }
     if (p->esx->on) {
         controller_process_start_esx(p);
+    }
+    if (p->checked->on) {
+        p->operations =
+            operations_new(p->core, &(struct operations_config){
+                                        .runner_image = STR("drydock:swarm"),
+                                        .unlimited_visits = p->checked->random.unlimited_visits,
+                                    });
     }
     core_start(p->core);
 }
@@ -235,6 +243,7 @@ void controller_process_configure(struct controller_process *p, uint32_t config,
 void controller_process_crash(struct controller_process *p)
 {
     integrations_done(&p->integrations);
+    operations_free(STEAL(p->operations));
     requests_part_done(&p->requests_part);
     controller_free(STEAL(p->controller));
     core_free(STEAL(p->core));
@@ -310,6 +319,9 @@ void controller_process_check(struct controller_process *p, bool each_node)
     controller_check(p->controller);
     if (p->requests_part.requests != NULL) {
         requests_check(p->requests_part.requests);
+    }
+    if (p->operations != NULL) {
+        operations_check(p->operations);
     }
     if (each_node) {
         controller_each_node(p->controller, controller_process_check_version, p);

@@ -8,11 +8,13 @@
 
 #include "base/mutation.h"
 #include "integration/integration.h"
+#include "operation/operations.h"
 #include "profile/controller.h"
 #include "request/requests_part.h"
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "sandbox/sim/outbound.h"
+#include "tests/swarm/check_operations.h"
 #include "tests/swarm/check_requests.h"
 #include "tests/swarm/check_basic.h"
 #include "tests/swarm/check_esx.h"
@@ -34,9 +36,12 @@ struct controller_process {
     struct api_tap tap;
     struct check_service *service;   /* borrowed; its `on` says whether there is a configuration */
     struct check_requests *requests; /* borrowed; its `on` says whether it serves requests */
+    struct check_operations
+        *checked; /* borrowed; its `on` says whether there are NodeMaintenances */
     struct requests_part requests_part; /* if it does */
     struct check_esx *esx;              /* borrowed; its `on` says whether nodes are on ESX hosts */
     struct integrations integrations;   /* if they are */
+    struct operations *operations;      /* if there are NodeMaintenances */
     struct inbox *inbox;                /* borrowed */
     struct outbound *outbound;          /* the sandbox's */
     struct outbound_tap outbound_tap;   /* what the controller is given */

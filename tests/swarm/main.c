@@ -14,6 +14,7 @@ struct swarm {
     struct str keep;
     mutations_t mutations;
     bool verbose;
+    bool whole; /* a run that breaks a promise is not shrunk */
 };
 
 static const char *const mutation_names[MUTATION_COUNT] = {
@@ -153,9 +154,6 @@ static double cpu_seconds(void)
 static void shrink(struct scenario *scenario, mutations_t mutations,
                    uint32_t kept[SCENARIO_ACTIONS_MAX], struct sim_run_outcome *last)
 {
-    for (uint32_t i = 0; i < scenario->n; i++) {
-        kept[i] = i;
-    }
     for (uint32_t i = scenario->n; i-- > 0;) {
         struct scenario shrunk = *scenario;
         memmove(&shrunk.actions[i], &shrunk.actions[i + 1],
@@ -175,7 +173,12 @@ static void report(const struct swarm *s, struct scenario *scenario, struct sim_
 {
     uint32_t kept[SCENARIO_ACTIONS_MAX];
     uint32_t before = scenario->n;
-    shrink(scenario, s->mutations, kept, &outcome);
+    for (uint32_t i = 0; i < scenario->n; i++) {
+        kept[i] = i;
+    }
+    if (!s->whole) {
+        shrink(scenario, s->mutations, kept, &outcome);
+    }
     printf("seed %llu (%s, %u nodes, %u controllers) at %.3f s: %s\n",
            (unsigned long long)scenario->seed, story_name(scenario->story), scenario->nodes,
            scenario->processes, (double)outcome.at / 1e6, outcome.violation);
@@ -292,9 +295,10 @@ static int run_mutations(struct swarm *s)
 static NORETURN void usage(int status)
 {
     (void)fputs(
-        "usage: swarm [--seeds N] [--first S] [--story NAME] [--keep I,J…] [--verbose]\n"
+        "usage: swarm [--seeds N] [--first S] [--story NAME] [--keep I,J…] [--verbose] [--whole]\n"
         "             [--mutation NAME]… [--mutations]\n"
-        "stories: storm churn election wire quiet service relay drain requests bridge esx\n",
+        "stories: storm churn election wire quiet service relay drain requests bridge\n"
+        "         operations esx\n",
         status == 0 ? stdout : stderr);
     exit(status);
 }
@@ -321,15 +325,11 @@ static mutations_t mutation_parse(const char *text)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        { "seeds", required_argument, NULL, 's' },
-        { "first", required_argument, NULL, 'f' },
-        { "story", required_argument, NULL, 't' },
-        { "keep", required_argument, NULL, 'k' },
-        { "mutation", required_argument, NULL, 'm' },
-        { "mutations", no_argument, NULL, 'M' },
-        { "verbose", no_argument, NULL, 'v' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
+        { "seeds", required_argument, NULL, 's' },    { "first", required_argument, NULL, 'f' },
+        { "story", required_argument, NULL, 't' },    { "keep", required_argument, NULL, 'k' },
+        { "mutation", required_argument, NULL, 'm' }, { "mutations", no_argument, NULL, 'M' },
+        { "verbose", no_argument, NULL, 'v' },        { "whole", no_argument, NULL, 'w' },
+        { "help", no_argument, NULL, 'h' },           { NULL, 0, NULL, 0 },
     };
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* a finding is shown when it is found */
     struct swarm s = { .seeds = 100, .story = STORY_COUNT };
@@ -360,6 +360,9 @@ int main(int argc, char **argv)
             break;
         case 'v':
             s.verbose = true;
+            break;
+        case 'w':
+            s.whole = true;
             break;
         case 'h':
             usage(0);

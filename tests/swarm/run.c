@@ -1,5 +1,6 @@
 #include "tests/swarm/run.h"
 
+#include "format/json_writer.h"
 #include "kinds/keys.h"
 #include "profile/node_report.h"
 #include "sandbox/apiserver/apiserver.h"
@@ -71,6 +72,53 @@ static void sim_run_on_requests_commit(struct sim_run *t, const struct apiserver
     }
 }
 
+static void sim_run_print_operation_commit(struct sim_run *t, const struct apiserver_commit *commit)
+{
+    static const char *const shown[] = {
+        "status.visit.phase", "status.visit.runs", "spec.state",
+        "status.phase",       "status.reason",     "status.visits"
+    };
+    const struct jval *object = commit->now != NULL ? commit->now : commit->old;
+    bool node = str_eq(commit->plural, STR("nodes"));
+    (void)fprintf(stderr, "%12.3f s " STR_FMT " %s " STR_FMT "/" STR_FMT,
+                  (double)virtual_loop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
+                  commit->old == NULL   ? "makes"
+                  : commit->now == NULL ? "removes"
+                                        : "writes",
+                  STR_ARG(commit->plural), STR_ARG(commit->name));
+    if (node) {
+        struct str boot = jval_str(jval_at(object, "status.nodeInfo.bootID"));
+        (void)fprintf(stderr, " boot " STR_FMT "%s", STR_ARG(boot),
+                      jval_bool(jval_at(object, "spec.unschedulable"), false) ? " cordoned" : "");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(shown) && !node; i++) {
+        const struct jval *value = jval_at(object, shown[i]);
+        CLEANUP(buf_done)
+        struct buf text = { 0 };
+        struct json_writer w = json_writer_on(&text);
+        if (value != NULL) {
+            jw_val(&w, value);
+            (void)fprintf(stderr, " " STR_FMT, STR_ARG(buf_str(&text)));
+        }
+    }
+    (void)fputs("\n", stderr);
+}
+
+static void sim_run_on_operations_commit(struct sim_run *t, const struct apiserver_commit *commit)
+{
+    static const char *const shown[] = { "nodes", "nodestates",          "nodemaintenances",
+                                         "jobs",  "maintenancerequests", "maintenancelimits" };
+    for (size_t i = 0; t->verbose && i < ARRAY_LEN(shown); i++) {
+        if (str_eq(commit->plural, str_from(shown[i]))) {
+            sim_run_print_operation_commit(t, commit);
+        }
+    }
+    check_operations_on_commit(&t->operations, commit, virtual_loop_now(t->vloop));
+    if (str_eq(commit->plural, STR("pods")) && str_eq(commit->namespace, CHECK_JOBS_NAMESPACE)) {
+        sim_run_on_job_pod(t, commit);
+    }
+}
+
 static void sim_run_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
     struct sim_run *t = ctx;
@@ -88,6 +136,8 @@ static void sim_run_on_commit(void *ctx, const struct apiserver_commit *commit)
     } else if (str_eq(commit->plural, STR("nodes")) && t->esx.on) {
         t->basic.node_writes += controller ? 1 : 0;
         check_esx_on_commit(&t->esx, controller, commit, virtual_loop_now(t->vloop));
+    } else if (t->operations.on) {
+        sim_run_on_operations_commit(t, commit);
     } else if (str_eq(commit->plural, STR("nodes")) && t->service.on) {
         t->basic.node_writes += controller ? 1 : 0;
         check_service_on_node_commit(&t->service, controller ? commit->user_agent : STR_NONE,
@@ -177,6 +227,9 @@ static void sim_run_init(struct sim_run *t, const struct scenario *scenario, mut
     if (scenario->story == STORY_ESX) {
         sim_run_init_esx(t);
     }
+    if (story_has_operations(scenario->story)) {
+        sim_run_init_operations(t);
+    }
     for (uint32_t i = 0; i < scenario->processes; i++) {
         struct controller_process *p = &t->processes[i];
         controller_process_init(p, i, t->vloop, t->server, &t->basic);
@@ -195,6 +248,7 @@ static void sim_run_init(struct sim_run *t, const struct scenario *scenario, mut
         p->service = &t->service;
         p->requests = &t->requests;
         p->esx = &t->esx;
+        p->checked = &t->operations;
         p->inbox = &t->inbox;
         sim_run_start_process(t, p);
     }
@@ -235,6 +289,7 @@ static void sim_run_done(struct sim_run *t)
     sim_vcenter_done(&t->vcenter);
     check_service_done(&t->service);
     check_requests_done(&t->requests);
+    check_operations_done(&t->operations);
     check_basic_done(&t->basic);
     arena_done(&t->tmp);
 }
@@ -344,6 +399,8 @@ static void sim_run_check_end(struct sim_run *t)
         check_requests_at_end(&t->requests);
     } else if (t->esx.on) {
         check_esx_at_end(&t->esx);
+    } else if (t->operations.on) {
+        check_operations_at_end(&t->operations);
     } else if (!t->service.on) {
         apiserver_each(t->server, STR(""), STR("nodes"), STR(""), sim_run_visit_end, t);
     }
@@ -383,6 +440,27 @@ static void sim_run_check_service_end(struct sim_run *t, uint64_t writes)
     }
 }
 
+#define SERVED_LOOK_EVERY MINUTES(10)
+#define VISITS_END MINUTES(40) /* the last visits are over after that */
+
+/* Everything comes right until `end`. What NodeMaintenances ask for is served sooner in most runs:
+ * then what runs again and again is stopped, and its last visits end. */
+static usec_t sim_run_come_right(struct sim_run *t, usec_t end)
+{
+    usec_t until = t->operations.on ? t->scenario->fault_time : end;
+    while (t->operations.on && until < end && !check_violated(&t->basic) &&
+           !check_operations_are_served(&t->operations)) {
+        until = MIN(until + SERVED_LOOK_EVERY, end);
+        sim_run_run_until(t, until);
+    }
+    if (t->operations.on) {
+        sim_run_end_operations(t);
+        until += VISITS_END;
+    }
+    sim_run_run_until(t, until);
+    return until;
+}
+
 void sim_run_scenario(const struct scenario *scenario, mutations_t mutations, bool verbose,
                       struct sim_run_outcome *ret)
 {
@@ -397,17 +475,16 @@ void sim_run_scenario(const struct scenario *scenario, mutations_t mutations, bo
     usec_t end = scenario->fault_time;
     if (!check_violated(&t.basic)) {
         sim_run_recover(&t);
-        end += scenario->calm;
-        sim_run_run_until(&t, end);
+        end = sim_run_come_right(&t, end + scenario->calm);
     }
     if (!check_violated(&t.basic)) {
         sim_run_check_end(&t);
     }
     if (!check_violated(&t.basic)) {
-        uint64_t writes = t.basic.node_writes + t.requests.writes;
+        uint64_t writes = t.basic.node_writes + t.requests.writes + t.operations.writes;
         end += scenario->quiet_time;
         sim_run_run_until(&t, end);
-        writes = t.basic.node_writes + t.requests.writes - writes;
+        writes = t.basic.node_writes + t.requests.writes + t.operations.writes - writes;
         if (t.service.on && !check_violated(&t.basic)) {
             sim_run_check_service_end(&t, writes);
         } else if (writes > 0 && !check_violated(&t.basic)) {

@@ -6,7 +6,7 @@ static const char *const story_names[STORY_COUNT] = {
     [STORY_STORM] = "storm",   [STORY_CHURN] = "churn", [STORY_ELECTION] = "election",
     [STORY_WIRE] = "wire",     [STORY_QUIET] = "quiet", [STORY_SERVICE] = "service",
     [STORY_RELAY] = "relay",   [STORY_DRAIN] = "drain", [STORY_REQUESTS] = "requests",
-    [STORY_BRIDGE] = "bridge", [STORY_ESX] = "esx",
+    [STORY_BRIDGE] = "bridge", [STORY_ESX] = "esx",     [STORY_OPERATIONS] = "operations",
 };
 
 static const char *const action_names[ACTION_COUNT] = {
@@ -100,6 +100,9 @@ static const char *const action_names[ACTION_COUNT] = {
     [ACTION_ESX_MOVE] = "esx-move",
     [ACTION_ESX_SESSION] = "esx-session",
     [ACTION_ESX_VCENTER_DOWN] = "esx-vcenter-down",
+    [ACTION_MAINTENANCE_CHANGE] = "maintenance-change",
+    [ACTION_MAINTENANCE_SUSPEND] = "maintenance-suspend",
+    [ACTION_MAINTENANCE_DELETE] = "maintenance-delete",
 };
 
 /* Which actions a story draws from; `n` of them, more or less. */
@@ -146,6 +149,10 @@ struct story_actions {
 #define REQUEST_ACTIONS                                                                            \
     ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE,    \
         ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE
+
+#define OPERATION_ACTIONS                                                                          \
+    ACTION_MAINTENANCE_CHANGE, ACTION_MAINTENANCE_CHANGE, ACTION_MAINTENANCE_SUSPEND,              \
+        ACTION_MAINTENANCE_DELETE
 
 static const struct story_actions story_choices[STORY_COUNT] = {
     [STORY_STORM] = { 40, { NODE_ACTIONS, PROCESS_ACTIONS, NETWORK_ACTIONS }, 23 },
@@ -235,6 +242,20 @@ static const struct story_actions story_choices[STORY_COUNT] = {
                       ACTION_FAULTS,         ACTION_FAULTS,      ACTION_SERVER_DOWN,
                       ACTION_SERVER_RESTART, ACTION_COMPACT },
                     29 },
+    [STORY_OPERATIONS] = { 40,
+                           { OPERATION_ACTIONS,     OPERATION_ACTIONS,     ACTION_NODE_ADD,
+                             ACTION_NODE_REMOVE,    ACTION_NODE_REPLACE,   ACTION_NODE_REBOOT,
+                             ACTION_NODE_TOUCH,     ACTION_CORDON,         ACTION_CORDON,
+                             ACTION_UNCORDON,       ACTION_UNCORDON,       ACTION_PDB_BLOCK,
+                             ACTION_LIMIT_PAUSE,    ACTION_LIMIT_LOWER,    ACTION_PAUSE_ALL,
+                             ACTION_CRASH_AT_WRITE, ACTION_CRASH_AT_WRITE, ACTION_CRASH_AT_WRITE,
+                             ACTION_CRASH_AT_WRITE, ACTION_LATE_WRITE,     ACTION_LATE_WRITE,
+                             ACTION_CRASH,          ACTION_CRASH_BEFORE,   ACTION_CRASH_AFTER,
+                             ACTION_STOP,           ACTION_FREEZE,         ACTION_CLOCK_STEP,
+                             ACTION_DISCONNECT,     ACTION_STALL,          ACTION_FAULTS,
+                             ACTION_FAULTS,         ACTION_SERVER_DOWN,    ACTION_SERVER_RESTART,
+                             ACTION_COMPACT },
+                           40 },
 };
 
 static usec_t action_duration(enum action_kind kind, struct rng *rng)
@@ -286,6 +307,11 @@ bool story_has_requests(enum story story)
     return story == STORY_REQUESTS;
 }
 
+bool story_has_operations(enum story story)
+{
+    return story == STORY_OPERATIONS;
+}
+
 bool story_has_bridge(enum story story)
 {
     return story == STORY_BRIDGE;
@@ -319,6 +345,18 @@ static void scenario_draw_requests(struct scenario *p, struct rng *rng)
     p->quiet_time = MINUTES(6);
     p->latency = rng_chance(rng, 500) ? 1 + rng_below(rng, 40) : 1 + rng_below(rng, 400);
     p->config_options.profiles = 1;
+}
+
+static void scenario_draw_operations(struct scenario *p, struct rng *rng)
+{
+    p->nodes = 4 + rng_below(rng, 9);
+    p->processes = 2;
+    p->elect = true;
+    p->fault_time = MINUTES(12) + SECONDS(rng_below(rng, 900));
+    p->config_options.profiles = 1;
+    p->calm = HOURS(4); /* windows open some minutes an hour, and machines go one by one */
+    p->quiet_time = MINUTES(10);
+    p->latency = rng_chance(rng, 600) ? 1 + rng_below(rng, 40) : 1 + rng_below(rng, 400);
 }
 
 static void scenario_draw_bridge(struct scenario *p, struct rng *rng)
@@ -468,6 +506,9 @@ void scenario_make(struct scenario *p, uint64_t seed, enum story story)
     }
     if (p->story == STORY_ESX) {
         scenario_draw_esx(p, &rng);
+    }
+    if (story_has_operations(p->story)) {
+        scenario_draw_operations(p, &rng);
     }
     for (uint32_t i = 0; i < p->processes; i++) {
         /* Quartz is good to 100 ppm; a virtual machine's clock is worse. */

@@ -116,6 +116,10 @@ enum action_kind {
     ACTION_ESX_MOVE,         /* a machine runs on another host, which its node may not say */
     ACTION_ESX_SESSION,      /* the vCenter forgets who is logged in */
     ACTION_ESX_VCENTER_DOWN, /* for `span` */
+    /* to NodeMaintenances */
+    ACTION_MAINTENANCE_CHANGE,  /* it has something else to do */
+    ACTION_MAINTENANCE_SUSPEND, /* for `span` */
+    ACTION_MAINTENANCE_DELETE,  /* it is made again after `span` */
     ACTION_COUNT,
 };
 
@@ -133,12 +137,13 @@ enum story {
     STORY_ELECTION,
     STORY_WIRE,
     STORY_QUIET,
-    STORY_SERVICE,  /* nodes are served by a configuration, whatever happens */
-    STORY_RELAY,    /* likewise, under tight limits, from leader to leader */
-    STORY_DRAIN,    /* likewise, with pods behind budgets */
-    STORY_REQUESTS, /* actors ask for nodes under limits */
-    STORY_BRIDGE,   /* Machines and the Nodes of workload clusters */
-    STORY_ESX,      /* nodes that are machines on ESX hosts */
+    STORY_SERVICE,    /* nodes are served by a configuration, whatever happens */
+    STORY_RELAY,      /* likewise, under tight limits, from leader to leader */
+    STORY_DRAIN,      /* likewise, with pods behind budgets */
+    STORY_REQUESTS,   /* actors ask for nodes under limits */
+    STORY_BRIDGE,     /* Machines and the Nodes of workload clusters */
+    STORY_ESX,        /* nodes that are machines on ESX hosts */
+    STORY_OPERATIONS, /* NodeMaintenances run Jobs on nodes and reboot them */
     STORY_COUNT,
 };
 
@@ -169,6 +174,8 @@ struct scenario {
 bool story_has_config(enum story story);
 /* Whether it is about requests and limits. */
 bool story_has_requests(enum story story);
+/* Whether it is about NodeMaintenances. */
+bool story_has_operations(enum story story);
 /* Whether it is about Machines: then bridge_run.h runs it, not run.c itself. */
 bool story_has_bridge(enum story story);
 
