@@ -24,6 +24,7 @@ enum command_names {
     COMMAND_NAMES_LIMITS = 1 << 2,
     COMMAND_NAMES_MACHINES = 1 << 3, /* "namespace/name" */
     COMMAND_NAMES_KINDS = 1 << 4,    /* the words of `explain` */
+    COMMAND_NAMES_MAINTENANCES = 1 << 5,
 };
 
 struct command_call {

@@ -97,6 +97,9 @@ void completion_names_list(struct blocking_api *api, usec_t until, unsigned name
     if ((names & COMMAND_NAMES_LIMITS) != 0) {
         names_add_objects(&c, STR(MAINTENANCE_LIMITS_PATH));
     }
+    if ((names & COMMAND_NAMES_MAINTENANCES) != 0) {
+        names_add_objects(&c, STR(NODE_MAINTENANCES_PATH));
+    }
     if ((names & COMMAND_NAMES_MACHINES) != 0) {
         names_add_machines(&c);
     }

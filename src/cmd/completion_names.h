@@ -9,7 +9,7 @@
 
 #define COMPLETION_NAMES_TIME SECONDS(2) /* for all questions together */
 #define COMPLETION_NAMES_MAX 5000u       /* of one kind; nobody reads more */
-#define COMPLETION_KINDS "node|request|limit|machine"
+#define COMPLETION_KINDS "node|request|limit|nodemaintenance|machine"
 
 /* A completion_source. */
 void completion_names_add(const struct command_call *call, unsigned names, struct str prefix,

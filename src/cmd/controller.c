@@ -418,6 +418,7 @@ static int controller_app_start_parts(struct controller_app *app, struct err *er
     controller_source_init(&app->source, app->controller);
     app->source.requests = &app->requests.requests;
     app->source.integrations = &app->integrations;
+    app->source.operations = &app->operations;
     app->source.identity = p->identity;
     app->source.title = p->access.name.n > 0 ? p->access.name : p->access.server;
     app->config_file = (struct config_file){

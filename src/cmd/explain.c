@@ -1,5 +1,5 @@
-/* drydock explain: prints what a node, request, limit or Machine waits for, as the controller or
- * bridge that is in charge of it says. */
+/* drydock explain: prints what a node, request, limit, NodeMaintenance or Machine waits for, as the
+ * controller or bridge that is in charge of it says. */
 #include "cmd/commands.h"
 #include "cmd/report_fetch.h"
 #include "kube/client.h"
@@ -7,15 +7,24 @@
 /* What can be asked about. */
 static const struct explain_kind {
     const char *name;
+    const char *also; /* its short name in kubectl; NULL = none */
     enum leader_kind leader_kind;
     enum report_about about;
     unsigned names;
 } explain_kinds[] = {
-    { "node", LEADER_CONTROLLER, REPORT_ABOUT_NODE, COMMAND_NAMES_NODES },
-    { "request", LEADER_CONTROLLER, REPORT_ABOUT_REQUEST, COMMAND_NAMES_REQUESTS },
-    { "limit", LEADER_CONTROLLER, REPORT_ABOUT_LIMIT, COMMAND_NAMES_LIMITS },
-    { "machine", LEADER_BRIDGE, REPORT_ABOUT_MACHINE, COMMAND_NAMES_MACHINES },
+    { "node", NULL, LEADER_CONTROLLER, REPORT_ABOUT_NODE, COMMAND_NAMES_NODES },
+    { "request", NULL, LEADER_CONTROLLER, REPORT_ABOUT_REQUEST, COMMAND_NAMES_REQUESTS },
+    { "limit", NULL, LEADER_CONTROLLER, REPORT_ABOUT_LIMIT, COMMAND_NAMES_LIMITS },
+    { "nodemaintenance", "ndm", LEADER_CONTROLLER, REPORT_ABOUT_MAINTENANCE,
+      COMMAND_NAMES_MAINTENANCES },
+    { "machine", NULL, LEADER_BRIDGE, REPORT_ABOUT_MACHINE, COMMAND_NAMES_MACHINES },
 };
+
+static bool explain_is(const struct explain_kind *kind, struct str word)
+{
+    return str_eq(word, str_from(kind->name)) ||
+           (kind->also != NULL && str_eq(word, str_from(kind->also)));
+}
 
 /* One argument alone is the name of a node. With two arguments the first one is the kind. */
 static const struct explain_kind *explain_find(const struct command_call *call, struct err *err)
@@ -29,7 +38,7 @@ static const struct explain_kind *explain_find(const struct command_call *call, 
         const struct explain_kind *kind = &explain_kinds[i];
         struct str namespace;
         struct str rest;
-        if (!str_eq(wanted, str_from(kind->name))) {
+        if (!explain_is(kind, wanted)) {
             continue;
         }
         bool whole = str_cut(name, STR("/"), &namespace, &rest) && namespace.n > 0 && rest.n > 0;
@@ -40,7 +49,8 @@ static const struct explain_kind *explain_find(const struct command_call *call, 
         }
         return kind;
     }
-    (void)err_set(err, ERR_INVALID, "'" STR_FMT "': want node, request, limit or machine",
+    (void)err_set(err, ERR_INVALID,
+                  "'" STR_FMT "': want node, request, limit, nodemaintenance or machine",
                   STR_ARG(wanted));
     return NULL;
 }
@@ -71,7 +81,7 @@ static unsigned explain_names(const struct command_call *call)
         return COMMAND_NAMES_KINDS | COMMAND_NAMES_NODES;
     }
     for (size_t i = 0; i < ARRAY_LEN(explain_kinds); i++) {
-        if (str_eq(call->args[0], str_from(explain_kinds[i].name))) {
+        if (explain_is(&explain_kinds[i], call->args[0])) {
             return explain_kinds[i].names;
         }
     }
@@ -80,20 +90,24 @@ static unsigned explain_names(const struct command_call *call)
 
 const struct command command_explain = {
     .name = "explain",
-    .args = "[node|request|limit|machine] NAME",
-    .summary = "say what a node, request, limit or Machine waits for",
-    .text = "Shows for every profile of the node and every transition out of its state the "
-            "expression, each check's answer with its reason, and when it could change. Checks "
-            "that stand in the way are marked with '*'. Requests and reservations that concern the "
-            "node are named with what they wait for.\n\n"
-            "'request NAME' shows what a MaintenanceRequest waits for, who stands in its way, and "
-            "what would help; NAME may be its target's. 'limit NAME' shows a MaintenanceLimit with "
-            "its numbers, what is held under it, and its queue.\n\n"
-            "'machine NAMESPACE/NAME' asks a bridge in the management cluster, not a controller: "
-            "it shows what the deletion or the maintenance of a Machine of Cluster API waits for, "
-            "how its workload cluster and its Node are seen, and what would be written next.\n\n"
-            "Exit code 0: it was shown. 1: the controller could not be asked, or there is no such "
-            "thing. 2: the command line is wrong.",
+    .args = "[node|request|limit|nodemaintenance|machine] NAME",
+    .summary = "say what a node, request, limit, NodeMaintenance or Machine waits for",
+    .text =
+        "Shows for every profile of the node and every transition out of its state the "
+        "expression, each check's answer with its reason, and when it could change. Checks "
+        "that stand in the way are marked with '*'. Requests, reservations and NodeMaintenances "
+        "that concern the node are named with what they wait for.\n\n"
+        "'request NAME' shows what a MaintenanceRequest waits for, who stands in its way, and "
+        "what would help; NAME may be its target's. 'limit NAME' shows a MaintenanceLimit with "
+        "its numbers, what is held under it, and its queue.\n\n"
+        "'nodemaintenance NAME', or 'ndm NAME', shows how a NodeMaintenance stands: its "
+        "window, its operations and waves, the visits under way with what each waits for, "
+        "and what failed with the end of its output.\n\n"
+        "'machine NAMESPACE/NAME' asks a bridge in the management cluster, not a controller: "
+        "it shows what the deletion or the maintenance of a Machine of Cluster API waits for, "
+        "how its workload cluster and its Node are seen, and what would be written next.\n\n"
+        "Exit code 0: it was shown. 1: the controller could not be asked, or there is no such "
+        "thing. 2: the command line is wrong.",
     .options = { .options = report_fetch_options, .count = REPORT_FETCH_OPTION_COUNT },
     .config_size = sizeof(struct report_fetch_flags),
     .args_min = 1,

@@ -52,6 +52,11 @@ static void add_names(const struct jval *root, enum report_about about, struct b
         add_name("maintenancelimit." MAINTENANCE_GROUP, jval_str(jval_get(limit, STR("name"))),
                  out);
         break;
+    case REPORT_ABOUT_MAINTENANCE:
+        add_name("nodemaintenance." OPERATION_GROUP,
+                 jval_str(jval_get(jval_first(jval_get(root, STR("maintenances"))), STR("name"))),
+                 out);
+        break;
     case REPORT_ABOUT_MACHINE:
         add_name("machine." CAPI_GROUP, jval_str(jval_get(root, STR("name"))), out);
         break;

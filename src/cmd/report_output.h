@@ -14,6 +14,7 @@ enum report_about {
     REPORT_ABOUT_REQUEST,
     REPORT_ABOUT_LIMIT,
     REPORT_ABOUT_MACHINE,
+    REPORT_ABOUT_MAINTENANCE,
 };
 
 /* Whether the form is made of the server's JSON: json, yaml and name are. */

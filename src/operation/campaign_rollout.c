@@ -493,6 +493,19 @@ static void campaign_fill_spec(const struct campaign *c, struct rollout_wave *wa
     }
 }
 
+void campaign_find_waves(const struct campaign *c, uint32_t *ret)
+{
+    struct rollout_wave waves[MAINTENANCE_WAVES_MAX + 1];
+    struct rollout_spec spec;
+    campaign_fill_spec(c, waves, &spec);
+    const struct rollout_facts facts = {
+        .now = c->o->now,
+        .machines = c->rollout,
+        .machine_n = c->member_n,
+    };
+    rollout_find_waves(&spec, &facts, &c->o->tmp, ret);
+}
+
 static struct rollout_record campaign_wave_record(const struct campaign *c)
 {
     const struct maintenance_wave_record *w = &c->m->record.wave;

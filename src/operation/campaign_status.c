@@ -97,14 +97,6 @@ static void print_places(const struct campaign *c, struct json_writer *w)
 
 /* ── for people ────────────────────────────────────────────────────────────────────────────── */
 
-struct summary {
-    const char *phase;
-    struct str reason;
-    struct str message;
-    bool complete;
-    bool has_one_shot;
-};
-
 static bool campaign_is_complete(const struct campaign *c, bool *ret_has_one_shot)
 {
     bool complete = c->member_n > 0;
@@ -122,12 +114,13 @@ static bool campaign_is_complete(const struct campaign *c, bool *ret_has_one_sho
     return complete && *ret_has_one_shot && c->place_n == 0;
 }
 
-static void campaign_summarize(const struct campaign *c, struct summary *s)
+void campaign_summarize(const struct campaign *c, struct campaign_summary *s)
 {
-    *s = (struct summary){ .reason = c->wait.reason, .message = c->wait.message };
+    *s = (struct campaign_summary){ .reason = c->wait.reason, .message = c->wait.message };
     s->complete = c->problem.n == 0 && campaign_is_complete(c, &s->has_one_shot);
     if (c->problem.n > 0) {
-        *s = (struct summary){ "Invalid", c->problem_reason, c->problem, false, s->has_one_shot };
+        *s = (struct campaign_summary){ "Invalid", c->problem_reason, c->problem, false,
+                                        s->has_one_shot };
     } else if (c->m->suspend) {
         s->phase = "Suspended";
     } else if (c->m->dry_run) {
@@ -184,7 +177,7 @@ void campaign_print_condition(const struct condition_writer *x, const char *type
     jw_obj_end(x->w);
 }
 
-static void print_conditions(const struct campaign *c, const struct summary *s,
+static void print_conditions(const struct campaign *c, const struct campaign_summary *s,
                              const struct jval *old, struct json_writer *w)
 {
     const struct condition_writer x = { c, old, w };
@@ -392,7 +385,7 @@ static void print_window(const struct campaign *c, struct json_writer *w)
 
 static void print_status(const struct campaign *c, const struct jval *old, struct json_writer *w)
 {
-    struct summary s;
+    struct campaign_summary s;
     struct arena *tmp = &c->o->tmp;
     campaign_summarize(c, &s);
     usec_t next = c->open ? USEC_NEVER : c->window.start;
@@ -530,7 +523,7 @@ void campaign_write(struct campaign *c)
     struct buf text = { 0 };
     const struct jval *old = NULL;
     struct err err = { 0 };
-    struct summary summary;
+    struct campaign_summary summary;
     campaign_find_places(c);
     campaign_summarize(c, &summary);
     c->phase = summary.phase;

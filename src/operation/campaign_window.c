@@ -187,6 +187,24 @@ void campaign_look_at_window(struct campaign *c)
     }
 }
 
+bool campaign_look_ahead(struct campaign *c)
+{
+    struct window_parts parts;
+    uint64_t windows = c->o->windows.store.revision;
+    parts_collect(c, &parts);
+    if (parts.plan.hours_n == 0) {
+        return false;
+    }
+    bool same = c->outlook_of == c->item->object && c->outlook_windows == windows;
+    if (!same || !c->outlook.begun || c->o->now >= window_outlook_until(&c->outlook)) {
+        window_outlook_begin(&c->outlook, c->o->now);
+        c->outlook_of = c->item->object;
+        c->outlook_windows = windows;
+    }
+    (void)window_outlook_search(&c->outlook, &parts.plan); /* the next look goes on with it */
+    return true;
+}
+
 /* ── ticks ─────────────────────────────────────────────────────────────────────────────────── */
 
 static const struct maintenance_operation_record *campaign_record_of(const struct campaign *c,

@@ -14,7 +14,6 @@ static const struct str annotations[] = {
     KEY_DRAIN_RULES,
 };
 
-static void operations_turn(void *ctx);
 static void operations_on_synced(void *ctx);
 
 void operations_schedule(struct operations *o)
@@ -292,10 +291,10 @@ static void turn_campaigns(struct operations *o)
     job_history_trim(o);
 }
 
-static void operations_turn(void *ctx)
+static void operations_turn(struct operations *o)
 {
-    struct operations *o = ctx;
     arena_reset(&o->tmp);
+    o->knows = false;
     o->turned = loop_now(o->loop);
     o->now = server_clock_wall(&o->core->client.clock);
     o->now -= o->now % SECONDS(1); /* what is written has whole seconds */
@@ -305,6 +304,7 @@ static void operations_turn(void *ctx)
         operations_tell_lack(o);
         return;
     }
+    o->knows = true;
     bool used = !list_empty(&o->campaigns) || store_count(&o->states.store) > 0;
     if (used || store_count(&o->series.store) > 0) { /* otherwise nobody asks for the nodes */
         turn_collect_machines(o);
@@ -318,6 +318,19 @@ static void operations_turn(void *ctx)
         usec_t wait = MAX(o->next - o->now, MSECONDS(100));
         loop_timer_pull(&o->turn, loop_now(o->loop) + wait);
     }
+}
+
+static void operations_on_timer(void *ctx)
+{
+    struct operations *o = ctx;
+    o->changes++;
+    operations_turn(o);
+}
+
+bool operations_look(struct operations *o)
+{
+    operations_turn(o);
+    return o->knows;
 }
 
 /* ── watches ───────────────────────────────────────────────────────────────────────────────── */
@@ -531,7 +544,7 @@ struct operations *operations_new(struct core *core, const struct operations_con
     list_init(&o->campaigns);
     list_init(&o->works);
     list_init(&o->questions);
-    loop_timer_init(&o->turn, o->loop, operations_turn, o);
+    loop_timer_init(&o->turn, o->loop, operations_on_timer, o);
     o->cordons = cordons_new(&(struct cordons_config){
         .client = &core->client,
         .recorder = &core->recorder,

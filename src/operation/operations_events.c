@@ -150,6 +150,7 @@ static unsigned status_points(const struct jval *status)
     } points[] = {
         { TURNED_REFUSED, "Accepted", "False", NULL },
         { TURNED_PAUSED, "Paused", "True", "FailureLimit" },
+        { TURNED_PAUSED, "Paused", "True", "GateTimeout" },
         { TURNED_COMPLETE, "Complete", "True", NULL },
         { TURNED_OVERRIDE, "WindowOpen", "True", "Override" },
     };

@@ -42,6 +42,7 @@
 #include "operation/run_job.h"
 #include "operation/series.h"
 #include "operation/visit_steps.h"
+#include "operation/window_outlook.h"
 #include "operation/window_rest.h"
 
 #define OPERATIONS_WRITES_MAX 16u /* in flight; more only queue in the API server */
@@ -142,6 +143,15 @@ struct campaign_gate_pause {
     usec_t until;     /* wall */
 };
 
+/* In words, for people. */
+struct campaign_summary {
+    const char *phase;
+    struct str reason;
+    struct str message;
+    bool complete;
+    bool has_one_shot;
+};
+
 struct campaign_counts {
     uint32_t selected;
     uint32_t pending;
@@ -181,6 +191,9 @@ struct campaign {
     struct campaign_tick ticks[OPERATIONS_MAX];
     unsigned turned;   /* what the status that is being written says for the first time */
     const char *phase; /* as it was last composed; NULL = not yet */
+    struct window_outlook outlook; /* its openings, for people; see campaign_look_ahead */
+    const void *outlook_of;        /* the object as it was then, */
+    uint64_t outlook_windows;      /* and the revision of all windows */
 
     /* Compiled: again when the object, or something that it refers to, has changed. */
     struct arena memory;
@@ -330,6 +343,8 @@ struct operations {
     struct loop_timer turn;
     usec_t turned; /* monotonic: the last turn */
     uint64_t turns;
+    uint64_t changes; /* turns that something asked for: what people see may be another */
+    bool knows;       /* the turn knew everything; only then there are members and machines */
     uint32_t in_flight;
     struct operations_refusal refusals[MADE_KINDS];
     struct list questions; /* of gates */
@@ -357,6 +372,9 @@ void operations_schedule(struct operations *o);
 void operations_wake_at(struct operations *o, usec_t wall);
 /* True when one more write may be sent; operations_sent counts it, operations_answered ends it. */
 bool operations_may_send(const struct operations *o);
+/* A turn at once: what it found out holds until the loop runs. False: not all is known, so there
+ * are no machines and no members. */
+bool operations_look(struct operations *o);
 struct turn_machine *operations_machine(const struct operations *o, struct str name);
 struct campaign *operations_campaign(const struct operations *o, struct str uid);
 struct campaign *operations_campaign_named(const struct operations *o, struct str name);
@@ -393,6 +411,8 @@ const struct campaign_operation *campaign_operation(const struct campaign *c, st
 /* ── campaign_window.c ─────────────────────────────────────────────────────────────────────── */
 void campaign_look_at_window(struct campaign *c);
 bool campaign_is_overridden(const struct campaign *c); /* by spec.window.override */
+/* Finds the openings that come, as far as one turn's work allows. False: it has no window. */
+bool campaign_look_ahead(struct campaign *c);
 void campaign_look_at_ticks(struct campaign *c);
 
 /* ── campaign_rollout.c ────────────────────────────────────────────────────────────────────── */
@@ -401,6 +421,8 @@ void campaign_look_at_asks(struct campaign *c);
 /* What each machine has done, and what is due; for all campaigns before campaign_decide. */
 void campaign_look_at_machines(struct campaign *c);
 void campaign_decide(struct campaign *c);
+/* The wave of each member; the one behind the last has the rest. */
+void campaign_find_waves(const struct campaign *c, uint32_t *ret);
 /* Whether a text that people wrote means the present revision. */
 bool campaign_is_revision(const struct campaign *c, struct str named);
 bool campaign_wave_is_approved(const struct campaign *c, struct str text);
@@ -460,6 +482,7 @@ struct str campaign_waits_for(const struct campaign *c, const struct turn_machin
                               struct arena *out);
 
 /* ── campaign_status.c ─────────────────────────────────────────────────────────────────────── */
+void campaign_summarize(const struct campaign *c, struct campaign_summary *ret);
 /* Writes the places that the ledger should have, and the status for people. */
 void campaign_write(struct campaign *c);
 struct condition_writer {

@@ -15,7 +15,6 @@
 #include "format/json_tree.h"
 #include "kinds/limit_status_patch.h"
 #include "operation/operations_internal.h"
-#include "operation/window_outlook.h"
 
 struct reference;
 

@@ -90,6 +90,22 @@ static void rollout_find_members(struct rollout *r, uint32_t wave)
     }
 }
 
+void rollout_find_waves(const struct rollout_spec *spec, const struct rollout_facts *facts,
+                        struct arena *tmp, uint32_t *ret)
+{
+    struct rollout r = { .spec = spec, .facts = facts };
+    rollout_rank(&r, tmp);
+    for (uint32_t i = 0; i < r.n; i++) {
+        ret[i] = spec->wave_n;
+    }
+    for (uint32_t w = spec->wave_n; w > 0; w--) {
+        rollout_find_members(&r, w - 1);
+        for (uint32_t i = 0; i < r.n; i++) {
+            ret[r.ranked[i].index] = r.ranked[i].member ? w - 1 : ret[r.ranked[i].index];
+        }
+    }
+}
+
 /* ── waves ─────────────────────────────────────────────────────────────────────────────────── */
 
 struct wave_state {

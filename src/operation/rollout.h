@@ -129,5 +129,9 @@ uint64_t rollout_hash(struct str machine);
 /* Percentages round up; nothing but 0 gives 0. */
 uint32_t rollout_resolve(struct rollout_count count, uint32_t of);
 
+/* The wave that each machine belongs to; wave_n for the rest. */
+void rollout_find_waves(const struct rollout_spec *spec, const struct rollout_facts *facts,
+                        struct arena *tmp, uint32_t *ret);
+
 void rollout_decide(const struct rollout_spec *spec, const struct rollout_record *record,
                     const struct rollout_facts *facts, struct arena *out, struct rollout_plan *ret);

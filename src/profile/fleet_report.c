@@ -197,5 +197,9 @@ void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w
         jw_key(w, STR("board"));
         jw_raw(w, s->board);
     }
+    if (s->operations.n > 0) {
+        jw_key(w, STR("operations"));
+        jw_raw(w, s->operations);
+    }
     jw_obj_end(w);
 }

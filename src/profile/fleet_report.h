@@ -54,7 +54,8 @@ struct fleet_report {
     uint32_t entry_cap;
     struct activity *activities; /* of integrations, one each */
     uint32_t activity_n;
-    struct str board; /* limits and requests as JSON, from the caller; empty = unknown */
+    struct str board;      /* limits and requests as JSON, from the caller; empty = unknown */
+    struct str operations; /* NodeMaintenances, likewise */
 };
 
 /* Names a profile, so that it is listed even if no node has it. */

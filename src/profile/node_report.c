@@ -403,6 +403,25 @@ static void print_unsent(struct json_writer *w, const struct node_report_unsent 
     jw_obj_end(w);
 }
 
+static void node_report_print_operations(const struct node_report *r, struct json_writer *w)
+{
+    if (r->operation_n == 0) {
+        return;
+    }
+    jw_key(w, STR("operations"));
+    jw_arr(w);
+    for (uint32_t i = 0; i < r->operation_n; i++) {
+        const struct node_report_operation *op = &r->operations[i];
+        jw_obj(w);
+        jw_pair(w, "maintenance", op->maintenance);
+        jw_pair(w, "state", op->state);
+        jw_pair(w, "words", op->words);
+        jw_pair_time(w, "next", op->next);
+        jw_obj_end(w);
+    }
+    jw_arr_end(w);
+}
+
 void node_report_print_json(const struct node_report *r, struct json_writer *w)
 {
     jw_obj(w);
@@ -431,6 +450,7 @@ void node_report_print_json(const struct node_report *r, struct json_writer *w)
         print_claim(w, &r->claims[i]);
     }
     jw_arr_end(w);
+    node_report_print_operations(r, w);
     activity_print_list(r->activities, r->activity_n, w);
     jw_key(w, STR("profiles"));
     jw_arr(w);

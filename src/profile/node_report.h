@@ -68,6 +68,14 @@ struct node_report_claim {
     struct str at_deadline; /* what happens then; may be empty */
 };
 
+/* What a NodeMaintenance does on the node, or waits for there. */
+struct node_report_operation {
+    struct str maintenance;
+    struct str state; /* "pending", "visited", … */
+    struct str words; /* one sentence */
+    usec_t next;      /* wall time; USEC_NEVER: not before something is observed */
+};
+
 /* The drain of a node, for whomever it runs. */
 struct node_report_drain {
     bool running;
@@ -112,6 +120,8 @@ struct node_report {
     uint32_t unsent_n;
     struct node_report_claim *claims; /* those that hold the node first */
     uint32_t claim_n;
+    struct node_report_operation *operations;
+    uint32_t operation_n;
     struct activity *activities; /* of integrations that concern the node */
     uint32_t activity_n;
 };

@@ -289,6 +289,13 @@ void node_report_print_text(const struct node_report *r, enum report_format form
     for (uint32_t i = 0; i < r->claim_n; i++) {
         page_claim(&p, &r->claims[i]);
     }
+    for (uint32_t i = 0; i < r->operation_n; i++) {
+        const struct node_report_operation *op = &r->operations[i];
+        struct str next = humantime_at(r->now, op->next, &p.tmp);
+        page_field(&p, 2, "work",
+                   arena_printf(&p.tmp, STR_FMT ": " STR_FMT "%s" STR_FMT, STR_ARG(op->maintenance),
+                                STR_ARG(op->words), next.n > 0 ? "; next " : "", STR_ARG(next)));
+    }
     for (uint32_t i = 0; i < r->activity_n; i++) {
         const struct activity *a = &r->activities[i];
         page_field(&p, 2, "outside",

@@ -321,6 +321,22 @@ static uint64_t controller_source_limits_report_version(void *ctx)
            requests_turns(*s->requests) + stats.turns;
 }
 
+static bool controller_source_operations(void *ctx, struct arena *out,
+                                         struct operations_report *ret)
+{
+    const struct controller_source *s = ctx;
+    return s->operations != NULL && *s->operations != NULL &&
+           operations_report(*s->operations, out, ret);
+}
+
+static uint64_t controller_source_operations_version(void *ctx)
+{
+    const struct controller_source *s = ctx;
+    return s->operations != NULL && *s->operations != NULL
+               ? operations_report_version(*s->operations)
+               : 0;
+}
+
 void controller_source_init(struct controller_source *s, struct controller *controller)
 {
     *s = (struct controller_source){
@@ -330,7 +346,9 @@ void controller_source_init(struct controller_source *s, struct controller *cont
                  .each_node = controller_source_each_node,
                  .report = controller_source_report,
                  .limits_report = controller_source_limits_report,
-                 .limits_report_version = controller_source_limits_report_version },
+                 .limits_report_version = controller_source_limits_report_version,
+                 .operations_report = controller_source_operations,
+                 .operations_version = controller_source_operations_version },
         .health = { .ctx = s, .ready = controller_source_ready },
     };
 }

@@ -10,10 +10,13 @@
 struct controller;
 struct integrations;
 struct requests;
+struct operations;
 
 struct controller_source {
     struct controller *controller;           /* borrowed; NULL = none runs */
     struct requests *const *requests;        /* borrowed: where requests are once they are served */
+    struct operations *const *operations;    /* borrowed: where NodeMaintenances are carried out;
+                                              * NULL = nowhere */
     const struct integrations *integrations; /* borrowed; NULL = there are none */
     struct str title;                        /* borrowed; shown as the cluster's name */
     struct str identity;                     /* borrowed */

@@ -5,6 +5,7 @@
 #include "profile/fleet_report.h"
 #include "web/http_reply.h"
 #include "web/limits_api.h"
+#include "web/operations_api.h"
 
 /* A request for a document. */
 struct fleet_reader {
@@ -31,6 +32,7 @@ struct fleet_document {
     struct arena memory; /* of `report` */
     struct fleet_report report;
     struct buf board;
+    struct buf operations;
 };
 
 static void fleet_document_free(struct fleet_document *s)
@@ -41,6 +43,7 @@ static void fleet_document_free(struct fleet_document *s)
     arena_done(&s->memory);
     buf_done(&s->out);
     buf_done(&s->board);
+    buf_done(&s->operations);
     alloc_free(s);
 }
 
@@ -122,13 +125,15 @@ static void fleet_document_print(struct fleet_document *s)
 {
     if (s->form.format == QUERY_FORMAT_JSON) {
         s->report.board = buf_str(&s->board);
+        s->report.operations = buf_str(&s->operations);
         fleet_report_print_json(&s->report, &s->writer);
     } else {
         fleet_report_print_text(
             &s->report, s->form.format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT,
             &s->out);
         buf_add(&s->out, buf_str(&s->board));
-        s->out.full = s->out.full || s->board.full;
+        buf_add(&s->out, buf_str(&s->operations));
+        s->out.full = s->out.full || s->board.full || s->operations.full;
     }
 }
 
@@ -140,6 +145,7 @@ static void fleet_document_answer(struct fleet_document *s)
         fleet_report_sort(&s->report);
         if (s->kind == FLEET_DOCUMENT_STATUS) {
             limits_api_print(s->all->source, s->all->loop, s->form, &s->board);
+            operations_api_print(s->all->source, s->form, &s->operations);
         }
         fleet_document_print(s);
     }

@@ -7,6 +7,7 @@
 #include "web/assets.h"
 #include "web/metrics_text.h"
 #include "web/limits_api.h"
+#include "web/operations_api.h"
 #include "web/query.h"
 #include "web/leader_proxy.h"
 #include "web/fleet_document.h"
@@ -40,10 +41,12 @@ struct web {
     uint64_t round;
     uint64_t status_hash;
     struct limits_api_sent limits;
+    struct operations_api_sent operations;
     /* What the newest stream was sent first, for more of them while nothing has changed. */
     struct shared_bytes *snapshot;
-    uint64_t snapshot_limits; /* version of the limits in it */
-    usec_t keepalive_at;      /* when all streams were last kept alive */
+    uint64_t snapshot_limits;     /* version of the limits in it, */
+    uint64_t snapshot_operations; /* and of the NodeMaintenances */
+    usec_t keepalive_at;          /* when all streams were last kept alive */
     struct loop_timer timer;
     struct fleet_documents documents;
     struct leader_proxy *proxy;
@@ -241,6 +244,10 @@ static bool web_changes(struct web *web, struct buf *out)
     if (limits_api_print_changes(&web->limits, web->source, web->loop, &json)) {
         web_event(out, "board", &json);
     }
+    buf_reset(&json);
+    if (operations_api_print_changes(&web->operations, web->source, web->loop, &json)) {
+        web_event(out, "operations", &json);
+    }
     return out->n > 0 || out->full;
 }
 
@@ -248,6 +255,12 @@ static uint64_t web_limits_version(const struct web *web)
 {
     const struct web_source *source = web->source;
     return source->limits_report != NULL ? source->limits_report_version(source->ctx) : 0;
+}
+
+static uint64_t web_operations_version(const struct web *web)
+{
+    const struct web_source *source = web->source;
+    return source->operations_report != NULL ? source->operations_version(source->ctx) : 0;
 }
 
 static void web_drop_snapshot(struct web *web)
@@ -259,7 +272,8 @@ static void web_drop_snapshot(struct web *web)
 /* With what a stream begins. All streams have been sent all changes. */
 static struct shared_bytes *web_snapshot(struct web *web)
 {
-    if (web->snapshot != NULL && web->snapshot_limits == web_limits_version(web)) {
+    if (web->snapshot != NULL && web->snapshot_limits == web_limits_version(web) &&
+        web->snapshot_operations == web_operations_version(web)) {
         return web->snapshot;
     }
     struct buf out = { 0 };
@@ -275,6 +289,8 @@ static struct shared_bytes *web_snapshot(struct web *web)
     jw_arr_end(&w);
     jw_key(&w, STR("board"));
     limits_api_print_brief(web->source, &w);
+    jw_key(&w, STR("operations"));
+    operations_api_print_brief(web->source, &w);
     jw_obj_end(&w);
     buf_add(&out, STR("\n\n"));
     web_drop_snapshot(web);
@@ -283,6 +299,7 @@ static struct shared_bytes *web_snapshot(struct web *web)
     }
     web->snapshot = shared_bytes_take(&out);
     web->snapshot_limits = web_limits_version(web);
+    web->snapshot_operations = web_operations_version(web);
     return web->snapshot;
 }
 
@@ -297,6 +314,7 @@ static bool web_explain(struct web *web, struct str node, bool dated, struct que
         return false;
     }
     limits_api_claims(web->source, &tmp, &report);
+    operations_api_of_node(web->source, &tmp, &report);
     report.now = dated ? web_source_wall(web->source, web->loop) : 0;
     report.columns = form.columns;
     if (form.format == QUERY_FORMAT_JSON) {
@@ -512,7 +530,8 @@ static void web_explain_reply(struct web *web, struct inbound_exchange *x, struc
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (node.n == 0) {
-        http_reply_error(x, 400, STR("want ?node=NAME, ?request=NAME or ?limit=NAME"));
+        http_reply_error(
+            x, 400, STR("want ?node=NAME, ?request=NAME, ?limit=NAME or ?nodemaintenance=NAME"));
     } else if (!web_explain(web, node, /* dated= */ true, form, &out)) {
         buf_printf(&out, "there is no node '" STR_FMT "'", STR_ARG(node));
         http_reply_error(x, 404, buf_str(&out));
@@ -551,9 +570,13 @@ static bool web_handle_report(struct web *web, struct inbound_exchange *x,
     bool status = str_eq(req->path, STR("/api/v1/status"));
     bool stream = str_eq(req->path, STR("/api/v1/events")) && node.n > 0;
     bool limits = web_limits_query(req, &tmp, &query);
+    struct str maintenance = query_param(req->query, STR("nodemaintenance"), &tmp);
+    bool explain = str_eq(req->path, STR("/api/v1/explain"));
+    bool operations =
+        str_eq(req->path, STR("/api/v1/operations")) || (explain && maintenance.n > 0);
     bool not_leader = web->proxy != NULL && !web_is_leader(web);
     struct query_form form = { .columns = query_columns(req->query) };
-    if (!info && !status && !stream && !limits && !str_eq(req->path, STR("/api/v1/explain"))) {
+    if (!info && !status && !stream && !limits && !operations && !explain) {
         return false;
     }
     if (!info && !stream && !query_format(req->query, &form.format)) {
@@ -567,6 +590,8 @@ static bool web_handle_report(struct web *web, struct inbound_exchange *x,
     } else if (limits) {
         query.form = form;
         limits_api_reply(web->source, web->loop, query, x);
+    } else if (operations) {
+        operations_api_reply(web->source, explain ? maintenance : STR_NONE, form, x);
     } else if (info || status) {
         bool brief = str_eq(query_param(req->query, STR("board"), &tmp), STR("0"));
         fleet_document_start(&web->documents,

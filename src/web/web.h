@@ -7,21 +7,24 @@
  *   /api/v1/limits             limits, who holds them, who waits (request/limits_report.h)
  *   /api/v1/explain?node=NAME  one node with all its checks (profile/node_report.h)
  *   /api/v1/explain?request=NAME, ?limit=NAME   what /api/v1/limits tells about one
+ *   /api/v1/operations         NodeMaintenances and windows (operation/operations_report.h)
+ *   /api/v1/explain?nodemaintenance=NAME        the same of one
  *   /api/v1/events             server-sent events: one snapshot, then what changed
  *   /api/v1/events?node=NAME   the same for explain: the document, again whenever it changes
  *   /metrics                   Prometheus text
  *
- * status, limits and explain are JSON; with format=text or format=wide they are the text that the
- * command line prints.
+ * status, limits, operations and explain are JSON; with format=text or format=wide they are the
+ * text that the command line prints.
  *
  * The pages read through `struct web_source`, so tests and the demo need no controller. While an
  * event stream is open, a timer compares the nodes with what was sent last; without one nothing
- * runs. A replica that does not lead and has a leader_proxy answers info, status, limits and
- * explain with what the leader says.
+ * runs. A replica that does not lead and has a leader_proxy answers info, status, limits,
+ * operations and explain with what the leader says.
  */
 #pragma once
 
 #include "base/metric.h"
+#include "operation/operations_report.h"
 #include "port/loop.h"
 #include "port/inbound.h"
 #include "profile/node_report.h"
@@ -104,6 +107,11 @@ struct web_source {
     /* Changes whenever the answer of `limits_report` may have changed; 0 = the cluster knows no
      * limits. Set together with `limits_report`. */
     uint64_t (*limits_report_version)(void *ctx);
+    /* NodeMaintenances as they are now. False: the cluster has none installed. NULL: likewise. */
+    bool (*operations_report)(void *ctx, struct arena *out, struct operations_report *ret);
+    /* Changes whenever the answer of `operations_report` may have changed; 0 = they are not
+     * installed. Set together with `operations_report`. */
+    uint64_t (*operations_version)(void *ctx);
 };
 
 /* The time of a report, in whole seconds: JSON has no parts of them, and text counts as a reader of

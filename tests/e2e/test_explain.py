@@ -127,8 +127,8 @@ def test_info_is_the_original_document(client, controller, served):
 def test_what_cannot_be_told_is_said(controller, address):
     assert "there is no node 'nobody'" in run("explain", "nobody", *address, check=1)
     assert "Connection refused" in run("status", "--address", "http://127.0.0.1:1", check=1)
-    assert "want [node|request|limit|machine] NAME" in run("explain", check=2)
-    assert "want node, request, limit or machine" in run("explain", "pod", "x", check=2)
+    assert "want [node|request|limit|nodemaintenance|machine] NAME" in run("explain", check=2)
+    assert "want node, request, limit, nodemaintenance or machine" in run("explain", "pod", "x", check=2)
     assert "text|wide|json" in run("status", "-o", "xml", check=2)
     status, _, body = controller.get("/api/v1/explain?node=nobody")
     assert (status, json.loads(body)) == (404, {"error": "there is no node 'nobody'"})

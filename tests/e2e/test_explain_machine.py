@@ -152,7 +152,7 @@ def test_what_went_wrong_is_said(management):
 @pytest.mark.parametrize("arguments, says", [
     (["machine", "blue-1"], "machine 'blue-1': want NAMESPACE/NAME"),
     (["machine", "/blue-1"], "machine '/blue-1': want NAMESPACE/NAME"),
-    (["cluster", "blue"], "'cluster': want node, request, limit or machine"),
+    (["cluster", "blue"], "'cluster': want node, request, limit, nodemaintenance or machine"),
 ])
 def test_a_wrong_command_line_is_refused(arguments, says):
     done = run(*arguments)

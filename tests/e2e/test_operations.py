@@ -161,14 +161,28 @@ def test_two_objects_share_a_visit(operations, serve):
     assert 1 <= len(operations.requests(operations.unique)) <= 2
 
 
+def told(controller, *arguments, code=0):
+    """What a command says that asks the controller."""
+    done = subprocess.run([drydock(), *arguments, "--address", f"http://127.0.0.1:{controller.metrics_port}"], text=True,
+                          capture_output=True, timeout=60, check=False)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
 def test_a_window_that_is_closed_starts_nothing(operations, serve):
-    operations.nodes(1)
-    serve(*FLAGS)
+    [node] = operations.nodes(1)
+    controller = serve(*FLAGS)
     name = operations.maintain(rollout={"minReady": "1s"}, window={"recurrences": [{"at": {"from": "2030-01-01T00:00:00Z", "to": "2030-01-01T04:00:00Z"}}]},
                                operations=[SAY])
     wait_for(lambda: operations.status(name).get("reason") == "WaitingWindow", "it waits for its window")
     assert operations.status(name)["next"] == "01-01 00:00Z"
     assert operations.jobs(name) == [] and operations.requests(name) == []
+    assert f"node maintenance {name}: Waiting, WaitingWindow" in told(controller, "explain", "ndm", name)
+    row = f"{node}  waits: the window opens next: 2030-01-01T00:00:00Z"
+    wait_for(lambda: row in told(controller, "explain", "nodemaintenance", name, "-o", "wide"), "the node is Ready and waits")
+    assert f"work     {name}: waits: the window opens next" in told(controller, "explain", node)
+    assert any(line.split()[:3] == [name, "Waiting", "0/1"] for line in told(controller, "status", "-o", "wide").splitlines())
+    assert "there is no NodeMaintenance 'nobody'" in told(controller, "explain", "ndm", "nobody", code=1)
     operations.patch(name, {"spec": {"window": {"override": {"until": "2030-01-02T00:00:00Z", "reason": "CVE-2030-0001"}}}})
     operations.wait_phase(name, "Complete")
 

@@ -21,6 +21,7 @@ TEST(completion_names_are_those_of_the_cluster)
     check_names(&s, COMMAND_NAMES_NODES, "n2", "n2\n");
     check_names(&s, COMMAND_NAMES_NODES, "x", "");
     check_names(&s, COMMAND_NAMES_LIMITS, "", "");
+    check_names(&s, COMMAND_NAMES_MAINTENANCES, "", "");
     check_names(&s, COMMAND_NAMES_MACHINES, "", ""); /* no Cluster API here */
     actor_fixture_end(&s);
 }

@@ -34,6 +34,9 @@ TEST(report_output_names_what_a_document_is_about)
                  "maintenancerequest.repairman.k8s.io/mr-1\n");
     check_output("name", REPORT_ABOUT_LIMIT, "{\"limits\":[{\"name\":\"workers\"}]}",
                  "maintenancelimit.repairman.k8s.io/workers\n");
+    check_output("name", REPORT_ABOUT_MAINTENANCE,
+                 "{\"maintenances\":[{\"name\":\"patches\"}],\"windows\":[]}",
+                 "nodemaintenance.drydock.dev/patches\n");
     check_output("name", REPORT_ABOUT_MACHINE, "{\"name\":\"m-1\"}",
                  "machine.cluster.x-k8s.io/m-1\n");
 }

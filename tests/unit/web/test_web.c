@@ -25,6 +25,7 @@ struct web_fixture {
     struct web *web;
     uint32_t boards; /* how many were made */
     uint64_t limits_report_version;
+    uint64_t operations_version;
     bool paused;
 };
 
@@ -171,7 +172,8 @@ TEST(web_explains_one_node)
         int status;
         const char *body;
     } cases[] = {
-        { "/api/v1/explain", 400, "{\"error\":\"want ?node=NAME, ?request=NAME or ?limit=NAME\"}" },
+        { "/api/v1/explain", 400,
+          "{\"error\":\"want ?node=NAME, ?request=NAME, ?limit=NAME or ?nodemaintenance=NAME\"}" },
         { "/api/v1/explain?node=%zz", 404, "{\"error\":\"there is no node '%zz'\"}" },
         { "/api/v1/explain?node=%22", 404, "{\"error\":\"there is no node '\\\"'\"}" },
     };
@@ -376,9 +378,10 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
     CHECK(x.streaming);
     CHECK_EQ(web_streams(f.web), 1);
     CHECK(str_starts(buf_str(&x.body), STR("retry: 1000\n\nevent: snapshot\ndata: {\"status\":{")));
-    CHECK(str_contains(buf_str(&x.body),
-                       STR("{\"name\":\"b\",\"state\":\"\",\"ready\":false,\"cordoned\":false,"
-                           "\"profiles\":[],\"labels\":{}}],\"board\":null}\n\n")));
+    CHECK(str_contains(
+        buf_str(&x.body),
+        STR("{\"name\":\"b\",\"state\":\"\",\"ready\":false,\"cordoned\":false,"
+            "\"profiles\":[],\"labels\":{}}],\"board\":null,\"operations\":null}\n\n")));
     CHECK(str_contains(buf_str(&x.body),
                        STR("\"profiles\":[{\"name\":\"os\",\"state\":\"operational\",\"since\":"
                            "\"2023-11-14T22:13:20Z\"}],\"labels\":{\"other\":\"x\",")));
@@ -764,6 +767,122 @@ TEST(web_events_tell_limits_when_they_change)
     }
     CHECK_EQ(f.boards, made + 4); /* two seconds: no more often than people read */
     x.door.on_close(x.door.on_close_ctx);
+}
+
+/* ---- operations ---- */
+
+static bool web_fixture_operations(void *ctx, struct arena *out, struct operations_report *ret)
+{
+    struct operations_report_maintenance *m =
+        ARENA_ARRAY(out, struct operations_report_maintenance, 1);
+    struct operations_report_machine *machine =
+        ARENA_ARRAY(out, struct operations_report_machine, 1);
+    (void)ctx;
+    *machine = (struct operations_report_machine){ .name = STR("a"),
+                                                   .state = REPORT_MACHINE_PENDING,
+                                                   .waits = STR("its turn"),
+                                                   .next = USEC_NEVER };
+    *m = (struct operations_report_maintenance){ .name = STR("patches"),
+                                                 .phase = STR("Waiting"),
+                                                 .reason = STR("WaitingWindow"),
+                                                 .message = STR("the window is shut"),
+                                                 .open_until = USEC_NEVER,
+                                                 .next = SECONDS(1700003600),
+                                                 .selected = 1,
+                                                 .counts = { [REPORT_MACHINE_PENDING] = 1 },
+                                                 .machines = machine,
+                                                 .machine_n = 1 };
+    *ret = (struct operations_report){
+        .now = SECONDS(1700000000), .known = true, .maintenances = m, .maintenance_n = 1
+    };
+    return true;
+}
+
+static uint64_t web_fixture_operations_version(void *ctx)
+{
+    const struct web_fixture *f = ctx;
+    return f->operations_version;
+}
+
+static void web_fixture_add_operations(struct web_fixture *f)
+{
+    f->operations_version = 1;
+    f->source.operations_report = web_fixture_operations;
+    f->source.operations_version = web_fixture_operations_version;
+}
+
+TEST(web_tells_operations_in_documents_of_their_own_and_of_others)
+{
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    web_fixture_init(&f);
+    web_fixture_add_operations(&f);
+    const struct jval *root = web_fixture_get_json(&f, "/api/v1/operations", &a);
+    CHECK_STR(jval_str(jval_get(jval_first(jval_get(root, STR("maintenances"))), STR("name"))),
+              "patches");
+    root = web_fixture_get_json(&f, "/api/v1/explain?nodemaintenance=patches", &a);
+    CHECK_EQ(jval_get(jval_first(jval_get(root, STR("maintenances"))), STR("machines"))->n, 1);
+    root = web_fixture_get_json(&f, "/api/v1/status", &a);
+    CHECK_EQ(jval_at(root, "operations.maintenances")->n, 1);
+    root = web_fixture_get_json(&f, "/api/v1/explain?node=a", &a);
+    const struct jval *work = jval_first(jval_get(root, STR("operations")));
+    CHECK_STR(jval_str(jval_get(work, STR("words"))), "waits: its turn");
+    CHECK_STR(jval_str(jval_get(work, STR("next"))), "2023-11-14T23:13:20Z");
+    root = web_fixture_get_json(&f, "/api/v1/explain?node=b", &a);
+    CHECK(jval_get(root, STR("operations")) == NULL); /* it is none of their machines */
+    web_fixture_check_text(
+        &f, "/api/v1/operations?format=text",
+        "operations  phase      done       failed  why\n"
+        "patches     Waiting    0/1        0       the window is shut; next in 1h (Tue\n"
+        "                                          23:13:20 UTC)\n");
+}
+
+TEST(web_says_which_node_maintenance_is_not_there)
+{
+    static const struct {
+        const char *path;
+        const char *text;
+    } cases[] = {
+        { "/api/v1/explain?nodemaintenance=x", "there is no NodeMaintenance 'x'" },
+        { "/api/v1/explain?nodemaintenance=x&format=text", "there is no NodeMaintenance 'x'" },
+    };
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange none = { 0 };
+    send_request(web_handle, f.web, &none, "GET", "/api/v1/operations");
+    CHECK_EQ(none.status, 404);
+    CHECK(str_contains(buf_str(&none.body), STR("this cluster has no NodeMaintenances")));
+    web_fixture_add_operations(&f);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(fake_exchange_done)
+        struct fake_exchange x = { 0 };
+        send_request(web_handle, f.web, &x, "GET", cases[i].path);
+        CHECK_EQ(x.status, 404);
+        CHECK(str_contains(buf_str(&x.body), str_from(cases[i].text)));
+    }
+}
+
+TEST(web_events_tell_operations_when_they_change)
+{
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/events");
+    CHECK(!str_contains(buf_str(&x.body), STR("event: operations")));
+    (void)virtual_loop_run(f.time, virtual_loop_now(f.time) + SECONDS(3));
+    web_fixture_add_operations(&f); /* the CRD was installed */
+    (void)virtual_loop_run(f.time, virtual_loop_now(f.time) + SECONDS(3));
+    CHECK(str_contains(buf_str(&x.body), STR("event: operations\ndata: {\"known\":true")));
+    size_t sent = x.body.n;
+    f.operations_version++; /* a turn that changed nothing */
+    (void)virtual_loop_run(f.time, virtual_loop_now(f.time) + SECONDS(3));
+    CHECK_EQ(x.body.n, sent);
 }
 
 TEST(web_limits_the_number_of_streams)
