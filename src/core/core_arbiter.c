@@ -97,7 +97,9 @@ static void core_arbiter_start(struct core *c)
                          ? "MaintenanceRequests and MaintenanceLimits are served"
                      : installed[KIND_REQUESTS]
                          ? "MaintenanceRequests are served; MaintenanceLimits are not installed"
-                         : "MaintenanceLimits are served; MaintenanceRequests are not installed");
+                     : installed[KIND_LIMITS]
+                         ? "MaintenanceLimits are served; MaintenanceRequests are not installed"
+                         : "MaintenanceRequests and MaintenanceLimits are not installed");
     core_tell_may_act(c);
 }
 

@@ -26,6 +26,35 @@ TEST(completion_names_are_those_of_the_cluster)
     actor_fixture_end(&s);
 }
 
+TEST(completion_names_of_limits_and_machines_are_those_of_the_cluster)
+{
+    static const char machines[] =
+        "{\"metadata\":{\"name\":\"machines.cluster.x-k8s.io\"},\"spec\":{"
+        "\"group\":\"cluster.x-k8s.io\",\"scope\":\"Namespaced\","
+        "\"names\":{\"kind\":\"Machine\",\"plural\":\"machines\"},"
+        "\"versions\":[{\"name\":\"v1beta2\",\"served\":true,\"storage\":true,"
+        "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\"}}}]}}";
+    struct actor_fixture s;
+    actor_fixture_begin(&s, "kured");
+    CHECK_EQ(actor_fixture_http(&s, "POST", STR(CRD_PATH), str_from(machines)), 201);
+    actor_fixture_install(&s);
+    CHECK_EQ(actor_fixture_http(&s, "POST", STR(MAINTENANCE_LIMITS_PATH),
+                                STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":"
+                                    "\"MaintenanceLimit\",\"metadata\":{\"name\":\"workers\"},"
+                                    "\"spec\":{\"type\":\"node\",\"limit\":10}}")),
+             201);
+    CHECK_EQ(actor_fixture_http(&s, "POST",
+                                STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines"),
+                                STR("{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":"
+                                    "\"Machine\",\"metadata\":{\"name\":\"m1\"}}")),
+             201);
+    check_names(&s, COMMAND_NAMES_LIMITS, "", "workers\n");
+    check_names(&s, COMMAND_NAMES_LIMITS, "x", "");
+    check_names(&s, COMMAND_NAMES_MACHINES, "", "default/m1\n");
+    check_names(&s, COMMAND_NAMES_MACHINES, "m", "");
+    actor_fixture_end(&s);
+}
+
 TEST(completion_names_of_requests_are_their_own_and_their_nodes)
 {
     struct actor_fixture s;

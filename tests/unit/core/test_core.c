@@ -302,14 +302,21 @@ TEST(core_lets_parts_work_while_another_is_not_ready)
     fixture_end(&f);
 }
 
+static const char *const crd_files[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
+                                         "crds/maintenancerequests.repairman.k8s.io.yaml",
+                                         "crds/maintenanceselectors.repairman.k8s.io.yaml" };
+#define SELECTORS_CRD 2u
+
+static void fixture_install_crd(struct fixture *f, const char *file)
+{
+    fixture_send(f, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                 check_data(file), /* yaml= */ true);
+}
+
 static void fixture_install_crds(struct fixture *f)
 {
-    static const char *const crds[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
-                                        "crds/maintenancerequests.repairman.k8s.io.yaml",
-                                        "crds/maintenanceselectors.repairman.k8s.io.yaml" };
-    for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
-        fixture_send(f, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-                     check_data(crds[i]), /* yaml= */ true);
+    for (size_t i = 0; i < ARRAY_LEN(crd_files); i++) {
+        fixture_install_crd(f, crd_files[i]);
     }
 }
 
@@ -336,6 +343,42 @@ TEST(core_does_not_wait_for_kinds_that_it_may_not_read)
     CHECK(core_ready(f.core, &why));
     CHECK_STR(why, "");
     fixture_end(&f);
+}
+
+static void log_keep_served(void *ctx, struct str line)
+{
+    if (str_contains(line, STR("installed")) || str_contains(line, STR("are served"))) {
+        buf_add(ctx, line);
+    }
+}
+
+TEST(core_says_what_is_served_and_no_more)
+{
+    static const char *const said[] = {
+        "INFO  MaintenanceRequests and MaintenanceLimits are not installed\n",
+        "INFO  MaintenanceLimits are served; MaintenanceRequests are not installed\n",
+        "INFO  MaintenanceRequests are served; MaintenanceLimits are not installed\n",
+        "INFO  MaintenanceRequests and MaintenanceLimits are served\n",
+    };
+    for (unsigned there = 0; there < ARRAY_LEN(said); there++) {
+        CLEANUP(buf_done)
+        struct buf lines = { 0 };
+        struct log log = { .write = log_keep_served, .ctx = &lines };
+        struct fixture f;
+        check_case(there);
+        fixture_begin(&f);
+        f.core->log = &log;
+        for (unsigned i = 0; i < ARRAY_LEN(crd_files); i++) {
+            if (i == SELECTORS_CRD || (there & (1u << i)) != 0) {
+                fixture_install_crd(&f, crd_files[i]);
+            }
+        }
+        core_start(f.core);
+        fixture_run(&f, SECONDS(30));
+        CHECK_STR(buf_str(&lines), said[there]);
+        fixture_end(&f);
+    }
+    check_case(-1);
 }
 
 /* Limits that cannot be seen yet may be in force. */

@@ -305,6 +305,25 @@ TEST(node_drain_shows_a_cordon_without_owner)
 }
 
 /* The name of a cordon's profile is whatever somebody has written there. */
+TEST(node_drain_warns_of_a_cordon_whose_data_is_gone)
+{
+    CLEANUP(story_end)
+    struct story s;
+    struct str note;
+    story_begin(&s);
+    story_block(&s);
+    CHECK_EQ(controller_events(s.server, "MaintenanceDataLost", NULL, NULL), 0);
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":null},"
+              "\"annotations\":{\"cloud.sap/maintenance-data\":null}}}");
+    story_run(&s, MINUTES(1));
+    CHECK_STR(state_of(&s), "operational");
+    CHECK(is_cordoned(&s));
+    CHECK_EQ(controller_events(s.server, "MaintenanceDataLost", &s.memory, &note), 1);
+    CHECK_STR(note, "The data annotation was gone although the node is cordoned by profile p: its "
+                    "profiles begin anew, and it counts against limits until the cordon is lifted");
+}
+
 TEST(node_drain_takes_any_text_for_the_owner_of_a_cordon)
 {
     static const char *const marks[] = { "a\\nb\\nc\\nd", "\\n\\n\\n\\n\\n", "entered\\n",

@@ -277,27 +277,6 @@ static void set_labels(struct story *s, const char *name, const char *labels)
     CHECK_EQ(reply.status, 200);
 }
 
-static uint32_t events_of(struct story *s, const char *reason)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct apiserver_reply reply = { 0 };
-    const struct jval *root = NULL;
-    struct err err = { 0 };
-    uint32_t n = 0;
-    struct apiserver_request request = {
-        .method = STR("GET"),
-        .path = STR("/apis/events.k8s.io/v1/namespaces/default/events"),
-    };
-    apiserver_handle(s->server, &request, &tmp, &reply);
-    CHECK_EQ(reply.status, 200);
-    CHECK_EQ(json_parse(reply.body, 0, &tmp, &root, &err), 0);
-    JVAL_EACH (jval_get(root, STR("items")), event) {
-        n += str_eq(jval_str(jval_get(event, STR("reason"))), str_from(reason)) ? 1 : 0;
-    }
-    return n;
-}
-
 /* The hook is down for hours: who is approved goes, who is done comes back; people are told when
  * the hook is up again, of both states, and see until then what is wrong. */
 TEST(node_notify_that_fails_does_not_hold_up_its_node)
@@ -330,7 +309,8 @@ TEST(node_notify_that_fails_does_not_hold_up_its_node)
     add_node(&s, "n1");
     story_run(&s, MINUTES(30));
     CHECK_STR(state_of(&s, "n1"), "maintenance-required");
-    CHECK_EQ(events_of(&s, "NotificationFailed"), 1); /* however often it was tried */
+    CHECK_EQ(controller_events(s.server, "NotificationFailed", NULL, NULL),
+             1); /* however often it was tried */
     struct node_report report;
     CHECK(controller_explain(s.c, STR("n1"), &s.memory, &report));
     CHECK_EQ(report.unsent_n, 1);
