@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+from backend import ROOT
 from contract import DATA, FRESH, LEASE, PROFILE, STATE, annotation, data, is_fresh, state
 from process import Controller, drydock, fetch
 from wait import holds_for, wait_for
@@ -336,6 +337,29 @@ def test_metrics_are_well_formed(controller):
     typed = set(re.findall(r"^# TYPE (\S+) (?:counter|gauge|histogram)$", body, re.M))
     assert {re.sub(r"_(bucket|sum|count)$", "", n) if re.sub(r"_(bucket|sum|count)$", "", n) in typed
             else n for n in names} <= typed
+
+
+ORIGINAL_METRICS = """
+maintenance_controller_transition_failure_count maintenance_controller_pod_shuffle_count maintenance_controller_pod_shuffles_per_replica
+controller_runtime_reconcile_total controller_runtime_reconcile_errors_total controller_runtime_reconcile_panics_total
+controller_runtime_terminal_reconcile_errors_total controller_runtime_reconcile_timeouts_total controller_runtime_reconcile_time_seconds
+controller_runtime_max_concurrent_reconciles controller_runtime_active_workers
+workqueue_depth workqueue_adds_total workqueue_queue_duration_seconds workqueue_work_duration_seconds workqueue_unfinished_work_seconds
+workqueue_longest_running_processor_seconds workqueue_retries_total rest_client_requests_total leader_election_master_status
+process_cpu_seconds_total process_resident_memory_bytes process_start_time_seconds go_*
+""".split()
+
+
+def test_the_page_about_migration_names_every_metric_of_the_original(controller):
+    with open(os.path.join(ROOT, "docs", "migration.md"), encoding="utf-8") as f:
+        page = f.read()
+    here, = re.findall(r"^\| metrics \| (.*) \|$", page, re.M)
+    gone, = re.findall(r"^Metrics of the original that are not there: (.*?)\. `", page, re.M | re.S)
+    served = set(re.findall(r"^# TYPE (\S+) ", controller.get("/metrics")[2], re.M))
+    named = set(re.findall(r"`([^`]+)`", here))
+    assert {name for name in named if not name.startswith("maintenance_controller_")} <= served  # these come with profiles
+    assert not served & set(re.findall(r"`([^`]+)`", gone))
+    assert [name for name in ORIGINAL_METRICS if name not in named and f"`{name}`" not in gone] == []
 
 
 @pytest.mark.nodes(1)

@@ -154,6 +154,16 @@ def test_a_pause_of_everything_stands_above_all(view, fleet):
     wait_for(lambda: view.text("#banner") is None, what="the banner is gone")
 
 
+def test_a_key_that_nothing_reads_stands_above_all(view, fleet):
+    config = fleet[2]
+    write(config, step_config(profil=[]))
+    text = wait_for(lambda: view.text("#banner"), what="the banner is shown")
+    assert text.startswith("The configuration may not mean what it was meant to. ")
+    assert "key 'profil' is unknown in the file and ignored; did you mean 'profiles'?" in text
+    write(config, step_config())
+    wait_for(lambda: view.text("#banner") is None, what="the banner is gone")
+
+
 @pytest.mark.parametrize("dark", (False, True), ids=("light", "dark"))
 def test_everybody_can_read_it(view, fleet, dark):
     _, controller, config = fleet
