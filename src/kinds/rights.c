@@ -153,6 +153,9 @@ const struct right rights[] = {
     { "operations", NULL, RIGHT_JOBS, "batch", "jobs", NULL, "list,watch,create,delete",
       "runs payloads" },
     { "operations", NULL, RIGHT_JOBS, CORE, "pods", NULL, "list", "reads how a failed one ended" },
+    { "operations", NULL, RIGHT_JOBS, CORE, "configmaps,secrets", NULL, "list,watch",
+      "notices that something has changed that payloads refer to, and reads calendars; keeps no "
+      "value of a Secret" },
 
     { "bridge", NULL, RIGHT_CLUSTER, CAPI_GROUP, "machines", NULL, "list,watch,patch",
       "follows Machines, keeps the hook and answers" },

@@ -215,16 +215,21 @@ static void campaign_compile_operation(struct campaign *c, struct campaign_opera
     }
     int r = campaign_compile_payload(c, op, &err);
     op->quiet = op->quiet && op->reboot.policy == REBOOT_NEVER;
-    const struct revision_input input = {
+    struct str references[REFERENCES_MAX];
+    struct revision_input input = {
         .operation = spec,
         .payload_json = op->payload_json,
         .version = spec->version.value,
+        .references = references,
     };
+    r = r < 0 ? r : payload_references(c, op, references, REFERENCES_MAX, &input.reference_n, &err);
     r = r < 0 ? r : revision_of(&input, &c->memory, &op->revision, &err);
     if (r < 0) {
         campaign_refuse(
             c,
             r == -ERR_LIMIT        ? "TooLarge"
+            : r == -ERR_NOTFOUND   ? "RefNotFound"
+            : r == -ERR_IO         ? "Forbidden"
             : r == -ERR_DENIED     ? "UntrustedSubstitution"
             : op->template != NULL ? "TemplateError"
                                    : "Invalid",
@@ -364,7 +369,8 @@ static struct str campaign_revision(struct campaign *c)
 /* Counts up whenever something changes that NodeMaintenances refer to. */
 static uint64_t operations_references(const struct operations *o)
 {
-    return o->windows.store.revision + o->series.store.revision + o->templates.store.revision;
+    return o->windows.store.revision + o->series.store.revision + o->templates.store.revision +
+           o->config_maps.store.revision + o->secrets.store.revision + o->reference_epoch;
 }
 
 void campaign_compile(struct campaign *c)

@@ -1,5 +1,6 @@
 /* NodeMaintenances as a part: the watches, the turn, and the life of the part. */
 #include "base/alloc.h"
+#include "operation/payload_source.h"
 #include "operation/reference_status.h"
 
 #include <stdlib.h>
@@ -304,6 +305,12 @@ static void operations_turn(struct operations *o)
         operations_tell_lack(o);
         return;
     }
+    LIST_EACH (&o->campaigns, link) {
+        campaign_compile(CONTAINER_OF(link, struct campaign, link)); /* tells what it refers to */
+    }
+    if (!payload_references_known(o)) {
+        return; /* the answer asks for a turn */
+    }
     o->knows = true;
     bool used = !list_empty(&o->campaigns) || store_count(&o->states.store) > 0;
     if (used || store_count(&o->series.store) > 0) { /* otherwise nobody asks for the nodes */
@@ -368,7 +375,33 @@ static void operations_on_error(void *ctx, const struct err *err)
         o->told_denied = true; /* somebody has to give the right; nothing else depends on it */
         log_info(o->log, "NodeMaintenances are not served", KV_ERR(err));
     }
+    o->reference_epoch++;
     operations_schedule(o); /* what is missing is told in their status, too */
+}
+
+static void operations_on_source(void *ctx)
+{
+    struct operations *o = ctx;
+    o->reference_epoch++;
+    operations_schedule(o);
+}
+
+/* What payloads and windows refer to. */
+static void operations_init_source(struct operations *o, struct informer *i,
+                                   const struct store_kind *kind)
+{
+    bool config_maps = i == &o->config_maps;
+    informer_init(i, &(struct informer_config){
+                         .client = &o->core->client,
+                         .kind = kind,
+                         .on_change = config_maps ? payload_references_on_config_map : NULL,
+                         .on_gone = config_maps ? payload_references_on_config_map_gone : NULL,
+                         .on_update = operations_on_update,
+                         .on_synced = operations_on_source,
+                         .on_recovered = operations_on_source,
+                         .on_error = operations_on_error,
+                         .ctx = o,
+                     });
 }
 
 static void operations_init_informer(struct operations *o, struct informer *i,
@@ -540,7 +573,9 @@ struct operations *operations_new(struct core *core, const struct operations_con
     o->loop = core->loop;
     o->log = core->log;
     operations_copy_config(o, config);
-    o->sources = (struct window_sources){ .find_zone = operations_find_zone, .ctx = o };
+    o->sources = (struct window_sources){ .find_zone = operations_find_zone,
+                                          .find_calendar = payload_references_calendar,
+                                          .ctx = o };
     list_init(&o->campaigns);
     list_init(&o->works);
     list_init(&o->questions);
@@ -558,6 +593,8 @@ struct operations *operations_new(struct core *core, const struct operations_con
     operations_init_informer(o, &o->templates, &node_operation_template_kind, "");
     operations_init_informer(o, &o->states, &node_state_kind, "");
     operations_init_informer(o, &o->jobs, &job_state_kind, JOBS_QUERY);
+    operations_init_source(o, &o->config_maps, &payload_config_map_kind);
+    operations_init_source(o, &o->secrets, &payload_secret_kind);
     operations_init_informer(o, &o->requests, &mrequest_kind, REQUESTS_QUERY);
     o->part.annotations = annotations;
     o->part.annotation_n = ARRAY_LEN(annotations);
@@ -583,8 +620,9 @@ void operations_free(struct operations *o)
     LIST_EACH (&o->works, link) {
         work_free(CONTAINER_OF(link, struct work, link));
     }
-    struct informer *const all[] = { &o->maintenances, &o->windows, &o->series,  &o->templates,
-                                     &o->states,       &o->jobs,    &o->requests };
+    struct informer *const all[] = { &o->maintenances, &o->windows, &o->series,
+                                     &o->templates,    &o->states,  &o->jobs,
+                                     &o->requests,     &o->secrets, &o->config_maps };
     LIST_EACH (&o->campaigns, link) {
         campaign_free(CONTAINER_OF(link, struct campaign, link));
     }
@@ -598,6 +636,7 @@ void operations_free(struct operations *o)
     map_done(&o->work_by_name);
     map_done(&o->machine_by_name);
     map_done(&o->zones);
+    map_done(&o->calendars);
     buf_done(&o->path);
     buf_done(&o->body);
     operations_free_refusals(o);

@@ -21,6 +21,7 @@
  *   lost_request.c        requests of visits whose Node is gone
  *   machine_facts.c       what a Node says of its machine
  *   reboot_probe.c        whether a machine asks for a reboot
+ *   payload_references.c  Secrets and ConfigMaps that payloads and windows refer to
  *   prerequisites.c       namespaces and rights that are missing
  *   operations_events.c   what is told as Events
  *   operations_metrics.c  what is counted for Prometheus
@@ -347,8 +348,16 @@ struct operations {
     bool knows;       /* the turn knew everything; only then there are members and machines */
     uint32_t in_flight;
     struct operations_refusal refusals[MADE_KINDS];
-    struct list questions; /* of gates */
-    uint32_t gate_calls;   /* in flight */
+    /* Of the namespace of Jobs, once something refers to one. */
+    struct informer config_maps;
+    struct informer secrets;
+    bool wants_config_maps;
+    bool wants_secrets;
+    uint64_t reference_epoch; /* counts up when what may be read has changed */
+    struct map calendars;     /* "namespace/name" of ConfigMaps that windows name */
+    bool calendars_stale;     /* one of them has changed: the windows are to be read again */
+    struct list questions;    /* of gates */
+    uint32_t gate_calls;      /* in flight */
     struct operations_metrics metrics;
     struct ratelimit events;
     struct api_call *trim_call; /* deletes a Job that is not needed any more */
@@ -500,6 +509,23 @@ void campaign_send_status(struct campaign *c);
 void campaign_read_durations(struct campaign *c);
 void campaign_print_durations(const struct campaign *c, struct json_writer *w);
 void operations_add_duration(struct operations *o, const struct visit_record *v, usec_t took);
+
+/* ── payload_references.c ──────────────────────────────────────────────────────────────────── */
+#define CALENDARS_MAX 256u  /* ConfigMaps with calendars: more than anybody keeps */
+#define REFERENCES_MAX 256u /* of one payload */
+/* Watches what is referred to. False while that is not known yet: nothing is decided then. */
+bool payload_references_known(struct operations *o);
+/* The hashes of what the operation refers to. -ERR_NOTFOUND names the field of what is not there,
+ * -ERR_IO says what may not be read. */
+NODISCARD
+int payload_references(struct campaign *c, struct campaign_operation *op, struct str *hashes,
+                       uint32_t max, uint32_t *ret_n, struct err *err);
+/* For struct window_sources. */
+NODISCARD
+int payload_references_calendar(void *ctx, struct str config_map, struct str key, struct str *ret,
+                                struct err *err);
+void payload_references_on_config_map(void *ctx, struct store_item *item, const void *before);
+void payload_references_on_config_map_gone(void *ctx, struct store_item *item);
 
 /* ── prerequisites.c ───────────────────────────────────────────────────────────────────────── */
 /* How the server answered when one was to be made. */
