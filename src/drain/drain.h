@@ -167,6 +167,9 @@ void drains_each(const struct drains *ds,
                  void (*fn)(void *ctx, struct str node, const struct drain *d), void *ctx);
 /* How far the drain is, in words: "draining: 2 pods are left; shop/web-0: its budget …". */
 struct str drain_text(const struct drain *d, struct arena *out);
+/* Those that wait besides the pod of drain_status, some by name, to follow a sentence about that
+ * one: "; also waiting: shop/web-1, shop/web-2 and 3 more". Empty: none. */
+struct str drain_also_waiting(const struct drain *d, struct arena *out);
 
 /* A pod that waits, and for what. */
 struct drain_waiting_pod {

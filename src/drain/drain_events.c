@@ -207,7 +207,29 @@ struct str drain_denial(const struct drain_pod_state *p)
     return str_cut(all, STR(" is forbidden: "), &before, &behind) ? behind : all;
 }
 
-/* One Event on the pod and one on the node; none again while the same pod waits for the same. */
+struct str drain_also_waiting(const struct drain *d, struct arena *out)
+{
+    struct drain_waiting_pod waiting[DRAIN_TEXT_PODS_MAX];
+    uint32_t n = drain_waiting_pods(d, out, waiting, DRAIN_TEXT_PODS_MAX);
+    struct drain_status s;
+    struct str words = STR_NONE;
+    uint32_t shown = 1;
+    drain_status(d, &s);
+    for (uint32_t i = 0; i < MIN(n, DRAIN_TEXT_PODS_MAX); i++) {
+        const struct drain_waiting_pod *w = &waiting[i];
+        if (str_eq(w->pod, s.pod) && str_eq(w->namespace, s.namespace)) {
+            continue;
+        }
+        words = arena_printf(out, STR_FMT "%s" STR_FMT "/" STR_FMT, STR_ARG(words),
+                             shown == 1 ? "; also waiting: " : ", ", STR_ARG(w->namespace),
+                             STR_ARG(w->pod));
+        shown++;
+    }
+    return n > shown ? arena_printf(out, STR_FMT " and %u more", STR_ARG(words), n - shown) : words;
+}
+
+/* One Event on the pod and one on the node, which names all that wait; none again while the same
+ * pod waits for the same. */
 void drain_event_blocked(struct drain *d)
 {
     struct recorder *recorder = d->drains->config.recorder;
@@ -216,6 +238,8 @@ void drain_event_blocked(struct drain *d)
     struct buf key = { 0 };
     CLEANUP(buf_done)
     struct buf note = { 0 };
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
     if (recorder == NULL) {
         return;
     }
@@ -249,6 +273,8 @@ void drain_event_blocked(struct drain *d)
         .related = event_node_ref(d),
     };
     recorder_add(recorder, &event);
+    buf_add(&note, drain_also_waiting(d, &tmp));
+    event.note = buf_str(&note);
     event.regarding = event_node_ref(d);
     event.related = (struct recorder_ref){ 0 };
     recorder_add(recorder, &event);

@@ -51,10 +51,10 @@ static void view_blocked_event(struct prepare *q, const struct drain_status *s)
     buf_add(&q->event_key, buf_str(&key));
     prepare_send_event(
         q, "Warning", "DrainBlocked", "Drain",
-        arena_printf(&q->texts, "pod " STR_FMT "/" STR_FMT " %s: " STR_FMT, STR_ARG(s->namespace),
-                     STR_ARG(s->pod),
+        arena_printf(&q->texts, "pod " STR_FMT "/" STR_FMT " %s: " STR_FMT STR_FMT,
+                     STR_ARG(s->namespace), STR_ARG(s->pod),
                      s->wait == DRAIN_WAIT_STUCK ? "does not go" : "cannot be evicted",
-                     STR_ARG(s->reason)));
+                     STR_ARG(s->reason), STR_ARG(drain_also_waiting(q->drain, &q->texts))));
 }
 
 static struct str view_drain_reason(const struct drain_status *s)

@@ -188,6 +188,34 @@ TEST(drains_of_two_nodes_share_a_budget_and_both_end)
     drain_fixture_end(&s);
 }
 
+TEST(drain_names_all_that_are_blocked_up_to_ten)
+{
+    struct drain_fixture s;
+    drain_fixture_begin(&s, 2, "web",
+                        "workloads: [{name: web, replicas: 13}]\n"
+                        "budgets: [{name: web, minAvailable: 13}]\n");
+    struct drain *d = drain_fixture_drain(&s, 0, &drain_fixture_spec);
+    drain_fixture_run(&s, MINUTES(1));
+    CHECK(drain_fixture_status(d).blocked);
+    struct str note;
+    CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Node", &note), 1);
+    struct str first;
+    struct str others;
+    struct str name;
+    CHECK(str_starts(note, STR("pod default/web-")));
+    CHECK(str_cut(note, STR("; also waiting: "), &first, &others));
+    for (int i = 0; i < 8; i++) {
+        CHECK(str_cut(others, STR(", "), &name, &others));
+        CHECK(str_starts(name, STR("default/web-")));
+    }
+    CHECK(str_cut(others, STR(" and "), &name, &others));
+    CHECK_STR(others, "3 more");
+    CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Pod", &note), 1);
+    CHECK(!str_contains(note, STR("also waiting")));
+    CHECK(str_ends(drain_text(d, &s.memory), STR("; and 3 more")));
+    drain_fixture_end(&s);
+}
+
 TEST(drain_deletes_by_force_what_a_budget_holds_for_too_long)
 {
     struct drain_fixture s;

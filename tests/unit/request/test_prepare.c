@@ -195,6 +195,7 @@ TEST(prepare_says_which_budget_holds_it_and_is_rejected_in_time)
     CHECK(str_contains(v.message, STR("2 pods are left")));
     CHECK_EQ(drain_fixture_events(&st.s, "DrainBlocked", "MaintenanceRequest", &note), 1);
     CHECK(str_contains(note, STR("cannot be evicted: budget web allows no disruption")));
+    CHECK(str_contains(note, STR("; also waiting: default/web-")));
     drain_fixture_run(&st.s, began + SECONDS(299) - prepare_fixture_wall(&st));
     CHECK(!prepare_fixture_view(&st).rejected);
     drain_fixture_run(&st.s, SECONDS(2));
