@@ -45,6 +45,7 @@ struct controller_flags {
     uint32_t jobs_max;
     uint32_t unlimited_visits;
     bool allow_forced_drains;
+    struct str allow_url;
 };
 
 static const struct option controller_options[] = {
@@ -105,6 +106,8 @@ static const struct option controller_options[] = {
     { "allow-forced-drains", OPTION_BOOL, OPTION(struct controller_flags, allow_forced_drains),
       NULL, "false", NULL,
       "operations: accept drains that go on, or delete pods, when their time is over" },
+    { "allow-url", OPTION_TEXT, OPTION(struct controller_flags, allow_url), "PREFIX[,PREFIX]", "",
+      NULL, "operations: addresses that gates may ask, such as http://prometheus.monitoring:9090" },
 };
 
 /* One running controller with everything it uses, in the order in which the parts are made. */
@@ -389,6 +392,8 @@ static void controller_app_open_operations(struct controller_app *app)
                                       .jobs_max = flags->jobs_max,
                                       .unlimited_visits = flags->unlimited_visits,
                                       .allow_forced_drains = flags->allow_forced_drains,
+                                      .outbound = app->outbound,
+                                      .allow_urls = flags->allow_url,
                                   });
 }
 

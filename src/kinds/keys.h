@@ -203,6 +203,13 @@
 /* On NodeOperationTemplates that come with the program: an operation that uses it, as YAML. */
 #define KEY_TEMPLATE_EXAMPLE STR(KEYS_OWN "example")
 
+/* ── Secret ──────────────────────────────────────────────────────────────────────────────────── */
+
+/* Label of people on a Secret of the Jobs' namespace: tokens for servers outside, "outbound". */
+#define KEY_SECRET_USE_TEXT KEYS_OWN "use"
+#define KEY_SECRET_USE STR(KEY_SECRET_USE_TEXT)
+#define SECRET_USE_OUTBOUND STR("outbound")
+
 /* ── NodeMaintenance ─────────────────────────────────────────────────────────────────────────── */
 
 #define NODE_MAINTENANCE_FINALIZER STR(KEYS_OWN "node-maintenance")

@@ -1,6 +1,7 @@
 #include "kinds/maintenance_gate.h"
 
 #include "format/jsonpath.h"
+#include "format/regex.h"
 #include "kinds/node_operation.h"
 
 static const char *const gate_keys[GATE_KINDS] = {
@@ -31,6 +32,32 @@ static void gate_read_pods(const struct spec_node *at, struct maintenance_gate *
     }
     if (g->kind == GATE_PODS) {
         g->min_ready_percent = (uint32_t)spec_number(at, "minReadyPercent", 100, 0, 100);
+    }
+}
+
+static void gate_check_regex(const struct spec_node *at, const char *key)
+{
+    struct spec_node m = spec_member(at, key);
+    struct str pattern = spec_text(at, key);
+    struct regex *regex = NULL;
+    struct err err = { 0 };
+    if (pattern.n > 0 && regex_compile(pattern, at->reader->out, &regex, &err) < 0) {
+        spec_wrong(&m, "Invalid", "a regular expression; this is none: %s", err.msg);
+    }
+}
+
+static void gate_read_remote(const struct spec_node *at, struct maintenance_gate *g)
+{
+    g->url = spec_text(at, "url");
+    if (!str_starts(g->url, STR("http://")) && !str_starts(g->url, STR("https://"))) {
+        spec_wrong(at, "Invalid", "a url such as http://prometheus.monitoring:9090");
+    }
+    if (g->kind == GATE_ALERTS) {
+        gate_check_regex(at, "ignore");
+        gate_check_regex(at, "only");
+    } else if (spec_text(at, "query").n == 0 ||
+               (spec_has(at, "expect") && spec_has(at, "compare"))) {
+        spec_wrong(at, "Invalid", "query, and either expect or compare");
     }
 }
 
@@ -77,9 +104,7 @@ static void gate_read_kind(const struct spec_node *at, struct maintenance_gate *
         break;
     case GATE_ALERTS:
     case GATE_QUERY:
-        if (spec_text(at, "url").n == 0) {
-            spec_wrong(at, "Invalid", "a url such as http://prometheus.monitoring:9090");
-        }
+        gate_read_remote(at, g);
         break;
     case GATE_RESOURCE:
         gate_read_resource(at, g);

@@ -41,6 +41,7 @@ struct maintenance_gate {
     struct selector selector;
     struct spec_texts namespaces; /* of pods; none: all */
     uint32_t min_ready_percent;   /* GATE_PODS */
+    struct str url;               /* GATE_ALERTS, GATE_QUERY */
     struct str fields;            /* JSON of the kind's object */
 };
 

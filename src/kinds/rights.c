@@ -156,6 +156,8 @@ const struct right rights[] = {
     { "operations", NULL, RIGHT_JOBS, CORE, "configmaps,secrets", NULL, "list,watch",
       "notices that something has changed that payloads refer to, and reads calendars; keeps no "
       "value of a Secret" },
+    { "operations", NULL, RIGHT_JOBS, CORE, "secrets", NULL, "get",
+      "reads the tokens of gates that ask Prometheus or Alertmanager" },
 
     { "bridge", NULL, RIGHT_CLUSTER, CAPI_GROUP, "machines", NULL, "list,watch,patch",
       "follows Machines, keeps the hook and answers" },

@@ -290,25 +290,28 @@ static void campaign_find_windows(struct campaign *c)
     }
 }
 
-static const char *gates_unsupported(const struct maintenance_gates *gates)
+static void campaign_check_urls(struct campaign *c, const struct maintenance_gates *gates)
 {
     for (uint32_t i = 0; i < gates->n; i++) {
-        enum gate_kind kind = gates->items[i].kind;
-        if (kind == GATE_ALERTS || kind == GATE_QUERY) {
-            return "spec.rollout: a gate alerts or query";
+        struct str url = gates->items[i].url;
+        if (url.n > 0 && !gate_url_is_allowed(c->o->config.allow_urls, url)) {
+            campaign_refuse(c, "DestinationNotAllowed",
+                            arena_printf(&c->memory,
+                                         "spec.rollout: a gate asks '" STR_FMT
+                                         "', which the controller's flag --allow-url does not name",
+                                         STR_ARG(url)));
         }
     }
-    return NULL;
 }
 
-static const char *campaign_unsupported_gate(const struct maintenance_rollout *r)
+static void campaign_check_gates(struct campaign *c)
 {
-    const char *what = gates_unsupported(&r->before);
-    what = what != NULL ? what : gates_unsupported(&r->after);
+    const struct maintenance_rollout *r = &c->m->rollout;
+    campaign_check_urls(c, &r->before);
+    campaign_check_urls(c, &r->after);
     for (uint32_t i = 0; i < r->wave_n; i++) {
-        what = what != NULL ? what : gates_unsupported(&r->waves[i].gates);
+        campaign_check_urls(c, &r->waves[i].gates);
     }
-    return what;
 }
 
 static void campaign_check_supported(struct campaign *c)
@@ -332,8 +335,6 @@ static void campaign_check_supported(struct campaign *c)
         what = "spec.disruption.nodeLabels";
     } else if (m->rollout.exclusive_group.n > 0) {
         what = "spec.rollout.exclusiveGroup";
-    } else {
-        what = campaign_unsupported_gate(&m->rollout);
     }
     if (what != NULL) {
         campaign_refuse(c, "Unsupported",
@@ -394,6 +395,7 @@ void campaign_compile(struct campaign *c)
         return;
     }
     campaign_check_supported(c);
+    campaign_check_gates(c);
     campaign_find_series(c);
     campaign_find_windows(c);
     c->operation_n = c->m->operation_n;

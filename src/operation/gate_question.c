@@ -9,11 +9,22 @@ static void question_cancel(struct gate_question *q)
         api_cancel(q->o->core->client.api, STEAL(q->call));
         q->o->gate_calls--;
     }
+    if (q->outbound_call != NULL) {
+        outbound_cancel(q->o->config.outbound, STEAL(q->outbound_call));
+        q->o->gate_calls--;
+    }
+}
+
+static void question_forget_token(struct gate_question *q)
+{
+    q->token = STR_NONE;
+    arena_wipe(&q->token_memory);
 }
 
 static void question_free(struct gate_question *q)
 {
     question_cancel(q);
+    question_forget_token(q);
     list_del(&q->link);
     buf_done(&q->path);
     buf_done(&q->page);
@@ -58,12 +69,15 @@ static const struct {
     [GATE_BLOCKING_PODS] = { gate_pods_ask, gate_pods_read },
     [GATE_RESOURCE] = { gate_resource_ask, gate_resource_read },
     [GATE_JOB] = { gate_job_ask, gate_job_read },
+    [GATE_ALERTS] = { gate_remote_ask, gate_remote_read },
+    [GATE_QUERY] = { gate_remote_ask, gate_remote_read },
 };
 
 void gate_question_answer(struct gate_question *q, enum gate_verdict verdict, const char *fmt, ...)
 {
     va_list args;
     usec_t wall = server_clock_wall(&q->o->core->client.clock);
+    question_forget_token(q);
     buf_reset(&q->job);
     q->final = false;
     q->verdict = verdict;
@@ -132,7 +146,7 @@ static void question_ask(struct gate_question *q)
 {
     struct operations *o = q->o;
     usec_t open_at = client_open_at(&o->core->client);
-    if (q->call != NULL || o->gate_calls >= GATE_CALLS_MAX) {
+    if (q->call != NULL || q->outbound_call != NULL || o->gate_calls >= GATE_CALLS_MAX) {
         return; /* an answer asks for a turn */
     }
     if (!client_open(&o->core->client)) {

@@ -10,12 +10,14 @@
  *   gate_pods.c       pods and blockingPods
  *   gate_resource.c   resource
  *   gate_job.c        job
+ *   gate_remote.c     the request of alerts and query; gate_alerts.c, gate_query.c their answers
  */
 #pragma once
 
 #include "base/list.h"
 #include "kinds/maintenance_gate.h"
 #include "port/api.h"
+#include "port/outbound.h"
 
 #define GATE_CALLS_MAX 8u /* in flight, of all gates */
 #define GATE_CALL_TIMEOUT SECONDS(10)
@@ -72,7 +74,11 @@ struct gate_question {
     /* The ask under way. */
     struct api_call *call;
     enum api_verb verb; /* of the call */
-    usec_t began;       /* monotonic */
+    struct outbound_call *outbound_call;
+    bool second;               /* the second form of a request that a server may take in two */
+    struct arena token_memory; /* wiped with the answer */
+    struct str token;          /* "Bearer …"; empty: none */
+    usec_t began;              /* monotonic */
     struct buf path;
     struct buf page;    /* where a list goes on; empty: at its beginning */
     uint32_t namespace; /* which of the list */
@@ -114,6 +120,12 @@ void gate_question_answer(struct gate_question *q, enum gate_verdict verdict, co
 /* "&key=value", encoded. */
 void gate_question_add(struct gate_question *q, const char *key, struct str value);
 
+/* Whether one of the prefixes, separated by commas, allows the address. */
+bool gate_url_is_allowed(struct str allowed, struct str url);
+void gate_remote_ask(struct gate_question *q);
+void gate_remote_read(struct gate_question *q, const struct jval *secret);
+void gate_alerts_hear(struct gate_question *q, int status, struct str body);
+void gate_query_hear(struct gate_question *q, int status, struct str body);
 void gate_job_ask(struct gate_question *q);
 void gate_job_step(struct gate_question *q); /* while its Job runs */
 void gate_job_read(struct gate_question *q, const struct jval *body);

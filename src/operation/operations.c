@@ -563,6 +563,7 @@ static void operations_copy_config(struct operations *o, const struct operations
         m, config->jobs_namespace.n > 0 ? config->jobs_namespace : OPERATIONS_JOBS_NAMESPACE);
     o->config.runner_image = arena_str(m, config->runner_image);
     o->config.priority_class = arena_str(m, config->priority_class);
+    o->config.allow_urls = arena_str(m, config->allow_urls);
     o->config.jobs_max = config->jobs_max > 0 ? config->jobs_max : OPERATIONS_JOBS_MAX;
 }
 

@@ -17,6 +17,7 @@
 #include "core/core.h"
 #include "kinds/node_operation_template.h"
 #include "kinds/node_state.h"
+#include "port/outbound.h"
 
 #define OPERATIONS_NAMESPACE STR("drydock-system")
 #define OPERATIONS_JOBS_NAMESPACE STR("drydock-jobs")
@@ -38,6 +39,8 @@ struct operations_config {
     uint32_t jobs_max;         /* Jobs of ours at once */
     uint32_t unlimited_visits; /* at once on nodes that no limit selects; 0 = any number */
     bool allow_forced_drains;
+    struct outbound *outbound; /* to Prometheus and Alertmanager; NULL: they cannot be asked */
+    struct str allow_urls;     /* prefixes of what gates may ask, separated by commas */
 };
 
 struct operations *operations_new(struct core *core, const struct operations_config *config);

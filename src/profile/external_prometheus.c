@@ -1,48 +1,10 @@
 /* The query of a prometheusInstant check: its URL, and what Prometheus answered. */
-#include "base/percent.h"
-#include "format/gofloat.h"
+#include "core/prometheus.h"
 #include "profile/external_internal.h"
 
 #define PROMETHEUS_TIMEOUT SECONDS(30)
 /* One element is wanted; the limit lets a query with many elements get its own error. */
 #define PROMETHEUS_REPLY_MAX ((size_t)4 * 1024 * 1024)
-#define PROMETHEUS_TEXT_MAX 200u /* of Prometheus' error messages, which repeat the query */
-
-/* ── request ───────────────────────────────────────────────────────────────────────────────── */
-
-static void prometheus_form(const struct fact_query *q, struct buf *out)
-{
-    buf_add(out, STR("query="));
-    percent_add_form(out, q->query);
-    buf_printf(out, "&time=%lld", (long long)(q->asked / SECONDS(1)));
-    unsigned micro = (unsigned)(q->asked % SECONDS(1));
-    unsigned digits = 6;
-    for (; micro > 0 && micro % 10 == 0; micro /= 10) {
-        digits--;
-    }
-    if (micro > 0) {
-        buf_printf(out, ".%0*u", (int)digits, micro);
-    }
-}
-
-/* The API's path is added to the path of the configured URL, whose own query is kept. */
-static void prometheus_url(const struct fact_query *q, struct str form, struct buf *out)
-{
-    struct str base;
-    struct str own_query;
-    (void)str_cut(q->url, STR("#"), &base, &(struct str){ 0 });
-    (void)str_cut(base, STR("?"), &base, &own_query);
-    while (str_cut_suffix(base, STR("/"), &base)) {
-    }
-    buf_add(out, base);
-    buf_add(out, STR("/api/v1/query"));
-    if (own_query.n > 0 || form.n > 0) {
-        buf_add_char(out, '?');
-        buf_add(out, own_query);
-        buf_add(out, own_query.n > 0 && form.n > 0 ? STR("&") : STR(""));
-        buf_add(out, form);
-    }
-}
 
 /* ── reply ─────────────────────────────────────────────────────────────────────────────────── */
 
@@ -56,27 +18,10 @@ static int prometheus_value(const struct jval *data, double *ret, struct err *er
     if (result->n != 1) {
         return err_set(err, ERR_INVALID, "result does not contain exactly one element");
     }
-    /* [ time, "value" ] */
-    const struct jval *sample = jval_get(jval_first(result), STR("value"));
-    bool pair = jval_kind(sample) == JARR && sample->n == 2;
-    if (!pair || !gofloat_parse(jval_str(jval_next(sample, jval_first(sample))), ret)) {
+    if (!prometheus_sample(jval_get(jval_first(result), STR("value")), ret)) {
         return err_set(err, ERR_PROTO, "result from prometheus has no value that is a number");
     }
     return 0;
-}
-
-static int prometheus_refusal(int status, const struct jval *root, struct err *err)
-{
-    struct str type = jval_str(jval_get(root, STR("errorType")));
-    struct str text = jval_str(jval_get(root, STR("error")));
-    enum err_code code = status / 100 == 5 ? ERR_BUSY : ERR_INVALID;
-    if (type.n == 0 && text.n == 0) {
-        return err_set(err, code, "prometheus answered %d", status);
-    }
-    type = str_sub(type, 0, PROMETHEUS_TEXT_MAX);
-    text = str_sub(text, 0, PROMETHEUS_TEXT_MAX);
-    return err_set(err, code, "prometheus answered %d: " STR_FMT ": " STR_FMT, status,
-                   STR_ARG(type), STR_ARG(text));
 }
 
 static void prometheus_warnings(const struct jval *list, struct arena *out,
@@ -96,20 +41,14 @@ static int prometheus_read(int status, struct str body, struct arena *out,
                            struct facts_prometheus *ret, struct err *err)
 {
     const struct jval *root = NULL;
-    struct err broken = { 0 };
-    int r = json_parse(body, JSON_GO, out, &root, &broken);
-    bool good = status / 100 == 2;
-    if (!good) {
-        return prometheus_refusal(status, root, err);
-    }
-    if (r < 0 || jval_kind(root) != JOBJ) {
-        return err_set(err, ERR_PROTO, "the answer of prometheus is no JSON object");
+    const struct jval *data = NULL;
+    int r = prometheus_parse(status, body, out, &root, err);
+    if (r < 0) {
+        return r;
     }
     prometheus_warnings(jval_get(root, STR("warnings")), out, ret);
-    if (!str_eq(jval_str(jval_get(root, STR("status"))), STR("success"))) {
-        return prometheus_refusal(status, root, err);
-    }
-    return prometheus_value(jval_get(root, STR("data")), &ret->value, err);
+    r = prometheus_data(status, root, &data, err);
+    return r < 0 ? r : prometheus_value(data, &ret->value, err);
 }
 
 /* Whoever waits for an answer that is not too old wants to know of it, the same or another. */
@@ -196,8 +135,8 @@ static void prometheus_send(struct fact_query *q)
     struct buf form = { 0 };
     CLEANUP(buf_done)
     struct buf url = { 0 };
-    prometheus_form(q, &form);
-    prometheus_url(q, q->use_get ? buf_str(&form) : STR_NONE, &url);
+    prometheus_add_form(&form, q->query, q->asked);
+    prometheus_add_url(&url, q->url, PROMETHEUS_QUERY_PATH, q->use_get ? buf_str(&form) : STR_NONE);
     struct outbound_request request = {
         .method = q->use_get ? STR("GET") : STR("POST"),
         .url = buf_str(&url),

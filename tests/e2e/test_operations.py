@@ -3,7 +3,11 @@
 Every case has its own nodes, which its NodeMaintenance selects alone, so cases share a cluster.
 """
 
+import http.server
+import json
 import subprocess
+import threading
+import urllib.parse
 
 import pytest
 
@@ -254,3 +258,50 @@ def test_people_tell_it_by_commands(operations, serve, client, backend):
     wait_for(lambda: operations.condition(name, "Paused").get("reason") == "Active", "it goes on")
     wrong = command("rerun", name, "sing")
     assert (wrong.returncode, "has no operation 'sing'" in wrong.stderr) == (1, True), wrong.stderr
+
+
+@pytest.fixture(name="prometheus")
+def fixture_prometheus():
+    """A server whose query has the results of `results`; `asked` is what came."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):  # pylint: disable=invalid-name
+            form = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.server.asked.append((self.path, form["query"][0]))
+            body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": self.server.results}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.asked, server.results = [], []
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_query_keeps_a_visit_from_beginning(operations, serve, prometheus):
+    operations.nodes(1)
+    prometheus.results = [{"metric": {}, "value": [1, "1"]}]
+    serve(*FLAGS, "--allow-url", prometheus.url)
+    gate = {"query": {"url": prometheus.url, "query": "errors > 0"}, "interval": "5s"}
+    name = operations.maintain(rollout={"minReady": "1s", "gates": {"beforeNode": [gate]}}, operations=[SAY])
+    operations.wait(lambda: operations.status(name).get("reason") == "WaitingGate", "it waits at the gate")
+    waits = operations.status(name)["gate"]
+    assert waits["place"] == "rollout.gates.beforeNode[0].query" and waits["next"] > waits["since"]
+    assert "the query has 1 results, and none is wanted" in waits["message"]
+    assert prometheus.asked[0] == ("/api/v1/query", "errors > 0")
+    assert not operations.requests(name)
+    prometheus.results = []
+    operations.wait_phase(name, "Complete")
+    assert "gate" not in operations.status(name)
+    other = operations.maintain("-other", rollout={"gates": {"beforeNode": [
+        {"alerts": {"url": "http://127.0.0.1:1"}}]}}, operations=[SAY])
+    operations.wait(lambda: operations.condition(other, "Accepted").get("reason") == "DestinationNotAllowed", "it is refused")
