@@ -136,14 +136,32 @@ static void act_on_cordon(void *ctx, enum cordon_result end)
     operations_schedule(w->o);
 }
 
-static void act_cordon(struct work *w, const struct visit_record *v, enum visit_cordon_step step)
+/* The mark of a cordon that a failure left: the one that is there and is taken over, whichever of
+ * the visit's objects left it, or the one that stays. */
+static struct str visit_kept_mark(const struct turn_machine *machine, const struct visit_record *v,
+                                  enum visit_cordon_step step)
+{
+    struct str there =
+        machine->node != NULL ? node_annotation(machine->node, KEY_KEPT_CORDON) : STR_NONE;
+    struct str kept = STR_NONE;
+    for (uint32_t i = 0; i < v->run_n; i++) {
+        const struct visit_run *run = &v->runs[i];
+        if (step == VISIT_CORDON_MAKE && str_eq(run->maintenance_uid, there)) {
+            return there;
+        }
+        kept = kept.n == 0 || run->phase == VISIT_RUN_FAILED ? run->maintenance_uid : kept;
+    }
+    return kept;
+}
+
+static void act_cordon(struct work *w, const struct turn_machine *machine,
+                       const struct visit_record *v, enum visit_cordon_step step)
 {
     static const enum cordon_action actions[] = {
         [VISIT_CORDON_MAKE] = CORDON_ACTION_CORDON,
         [VISIT_CORDON_LIFT] = CORDON_ACTION_UNCORDON,
         [VISIT_CORDON_LEAVE] = CORDON_ACTION_KEEP,
     };
-    struct str kept = STR_NONE;
     if (step == w->cordon_step) {
         return;
     }
@@ -151,10 +169,6 @@ static void act_cordon(struct work *w, const struct visit_record *v, enum visit_
     w->cordon_step = step;
     if (step == VISIT_CORDON_KEEP) {
         return;
-    }
-    for (uint32_t i = 0; i < v->run_n; i++) {
-        kept =
-            kept.n == 0 || v->runs[i].phase == VISIT_RUN_FAILED ? v->runs[i].maintenance_uid : kept;
     }
     w->cordon = cordon_start(w->o->cordons,
                              &(struct cordon_spec){
@@ -164,7 +178,7 @@ static void act_cordon(struct work *w, const struct visit_record *v, enum visit_
                                  .request = visit_reason(w->o, v),
                                  .node = w->name,
                                  .take_over = v->request_uid,
-                                 .kept = kept,
+                                 .kept = visit_kept_mark(machine, v, step),
                              },
                              act_on_cordon, w);
 }
@@ -368,7 +382,7 @@ static void act_reboot(struct work *w, const struct turn_machine *machine,
 void work_act(struct work *w, const struct turn_machine *machine, const struct visit_record *v,
               const struct visit_plan *plan)
 {
-    act_cordon(w, v, plan->cordon);
+    act_cordon(w, machine, v, plan->cordon);
     if (plan->drain) {
         act_drain(w, machine, v);
     } else if (v->phase != VISIT_DRAINING) {

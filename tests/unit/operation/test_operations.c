@@ -69,6 +69,35 @@ TEST(operations_complete_the_request_of_a_node_that_is_gone)
     operations_end(&x);
 }
 
+/* The cordon carries the mark of the object that failed, which is not the visit's first one: it
+ * joins while the other's preflight runs. */
+TEST(operations_take_over_a_cordon_that_another_object_of_the_visit_left)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "fails",
+                        "  disruption: {cordon: Always}\n"
+                        "  failurePolicy: {retries: 1, backoff: {initial: 30s, max: 30s}, "
+                        "onNodeFailure: KeepCordoned}\n"
+                        "  operations:\n"
+                        "  - {name: say, type: one-shot, script: exit 1}\n");
+    while (jval_get(jval_at(operations_node(&x, "node-001"), "metadata.annotations"),
+                    KEY_KEPT_CORDON) == NULL) {
+        operations_run(&x, SECONDS(1));
+    }
+    operations_run(&x, SECONDS(18));
+    operations_maintain(&x, "hello",
+                        "  disruption: {cordon: Always}\n"
+                        "  operations:\n"
+                        "  - {name: say, type: one-shot, script: echo hello, "
+                        "preflight: {script: exit 0}}\n");
+    operations_run(&x, MINUTES(10));
+    CHECK_EQ(x.requests_made, 2); /* one visit for both */
+    CHECK_STR(operations_text(&x, "hello", "status.phase"), "Complete");
+    CHECK_STR(operations_text(&x, "fails", "status.phase"), "Paused");
+    operations_end(&x);
+}
+
 TEST(operations_rerun_by_annotation_once)
 {
     struct operations_fixture x;
