@@ -222,6 +222,13 @@ static void phase_end(struct converge *c)
 
 /* ── programs ──────────────────────────────────────────────────────────────────────────────── */
 
+static void go_on(struct converge *c)
+{
+    c->call.step++;
+    c->waiting = false;
+    schedule(c, loop_now(c->spec.loop));
+}
+
 static void on_command_end(void *ctx, const struct command_result *result)
 {
     struct converge *c = ctx;
@@ -229,9 +236,7 @@ static void on_command_end(void *ctx, const struct command_result *result)
     *kept = *result;
     kept->out = arena_str(&c->tmp, result->out);
     c->call.result = kept;
-    c->call.step++;
-    c->waiting = false;
-    schedule(c, loop_now(c->spec.loop));
+    go_on(c);
 }
 
 static int run_command(struct converge *c, struct err *err)
@@ -247,15 +252,48 @@ static int run_command(struct converge *c, struct err *err)
     return r;
 }
 
+/* ── the service manager ───────────────────────────────────────────────────────────────────── */
+
+static void on_answer(void *ctx, const struct unit_reply *reply)
+{
+    struct converge *c = ctx;
+    struct unit_reply *kept = ARENA_NEW(&c->tmp, struct unit_reply);
+    *kept = (struct unit_reply){ .problem = arena_str(&c->tmp, reply->problem),
+                                 .load = arena_str(&c->tmp, reply->load),
+                                 .active = arena_str(&c->tmp, reply->active),
+                                 .file = arena_str(&c->tmp, reply->file),
+                                 .need_reload = reply->need_reload };
+    c->call.answer = kept;
+    go_on(c);
+}
+
+static int ask_units(struct converge *c, struct err *err)
+{
+    ASSERT(c->call.ask.time_max > 0);
+    if (c->spec.units.ask == NULL) {
+        return err_set(err, ERR_INVALID, "no service manager can be asked here");
+    }
+    int r = c->spec.units.ask(c->spec.units.ctx, &c->call.ask, on_answer, c, err);
+    c->waiting = r == 0;
+    return r;
+}
+
+/* Does what a function asks for before it goes on. True: the end comes later. */
+static bool serve(struct converge *c, int *r, struct err *err)
+{
+    if (*r != RESOURCE_RUN && *r != RESOURCE_ASK) {
+        return false;
+    }
+    *r = *r == RESOURCE_RUN ? run_command(c, err) : ask_units(c, err);
+    return *r == 0;
+}
+
 static void work(struct converge *c)
 {
     struct err err = { 0 };
     int r = run_phase(c, &err);
-    if (r == RESOURCE_RUN) {
-        r = run_command(c, &err);
-        if (r == 0) {
-            return;
-        }
+    if (serve(c, &r, &err)) {
+        return;
     }
     if (r < 0) {
         work_fail(c, reason_of(&err), err.msg);
@@ -298,11 +336,7 @@ static int take_back(struct converge *c, const struct original_record *record, s
                 ? 0
                 : record->resource.type->restore(
                       &c->call, how == ON_REMOVE_RESTORE ? &record->original : NULL, err);
-    if (r == RESOURCE_RUN) {
-        r = run_command(c, err);
-        return r < 0 ? r : RESOURCE_RUN;
-    }
-    return r < 0 ? r : originals_remove(&c->originals, record->id, err);
+    return r != 0 ? r : originals_remove(&c->originals, record->id, err);
 }
 
 /* One record; comes again until all are done. */
@@ -319,7 +353,7 @@ static void remove_next(struct converge *c)
                                           .tmp = &c->tmp };
     }
     int r = c->spec.rules.noop ? 0 : take_back(c, record, &err);
-    if (r == RESOURCE_RUN) {
+    if (serve(c, &r, &err)) {
         return;
     }
     removal->done = r == 0 && !c->spec.rules.noop;

@@ -29,6 +29,7 @@ struct converge_spec {
     const struct graph *graph;
     struct engine_rules rules;
     struct converge_runner runner;
+    struct units units;   /* the service manager; without `ask` there is none */
     struct str state_dir; /* of the agent, on the machine */
     void (*on_idle)(
         void *ctx); /* nothing is left to do, and no retry is due later; from the loop */
@@ -68,7 +69,7 @@ struct converge {
     bool idle;
     /* The work under way: */
     bool working;
-    bool waiting; /* for a program */
+    bool waiting; /* for a program or the service manager */
     uint32_t current;
     int phase;
     struct resource_call call;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "agent/field.h"
+#include "port/units.h"
 
 #define RESOURCE_NAME_MAX 253u
 #define RESOURCES_MAX 10000u /* of one machine */
@@ -69,6 +70,8 @@ struct resource_prepare {
 /* A function that needs a program to be run fills `command` and answers RESOURCE_RUN; it is called
  * again with the result and with `step` one higher. So nothing here waits. */
 #define RESOURCE_RUN 1
+/* The same for the service manager: `ask` is filled, and `answer` comes back. */
+#define RESOURCE_ASK 2
 
 struct original {
     struct str json; /* an object, in words of the type */
@@ -137,6 +140,8 @@ struct resource_call {
     uint32_t step;
     struct command_spec command;         /* to be filled before RESOURCE_RUN */
     const struct command_result *result; /* of the command of the step before */
+    struct unit_request ask;             /* to be filled before RESOURCE_ASK */
+    const struct unit_reply *answer;     /* of the step before */
     bool refresh;                        /* check: a refresh will follow */
     bool refreshed;                      /* apply: a refresh is not needed any more */
     enum disruption disruption;          /* check: of what apply would do */

@@ -9,8 +9,9 @@ const struct resource_type *const resource_types[] = {
     &resource_type_hostname,      &resource_type_kernel_arg,
     &resource_type_kernel_module, &resource_type_line,
     &resource_type_mount,         &resource_type_reboot,
-    &resource_type_setting,       &resource_type_ssh_key,
-    &resource_type_swap,          &resource_type_symlink,
-    &resource_type_sysctl,        &resource_type_timezone,
+    &resource_type_service,       &resource_type_setting,
+    &resource_type_ssh_key,       &resource_type_swap,
+    &resource_type_symlink,       &resource_type_sysctl,
+    &resource_type_timezone,      &resource_type_unit,
     &resource_type_user,          NULL,
 };

@@ -11,6 +11,7 @@
 #include "host/launcher.h"
 #include "host/loop.h"
 #include "host/no_exec.h"
+#include "host/systemd.h"
 
 #define OUTPUT_MAX ((size_t)16 * 1024 * 1024) /* of 10,000 resources with all their differences */
 
@@ -127,12 +128,21 @@ static void on_idle(void *ctx)
     host_loop_stop(ctx);
 }
 
+static struct str socket_path(struct str root, struct arena *out)
+{
+    return str_eq(root, STR("/")) ? STR(SYSTEMD_SOCKET)
+                                  : arena_concat(out, root, STR(SYSTEMD_SOCKET));
+}
+
 static int converge(const struct agent_flags *flags, const struct graph *graph, struct root *root,
                     struct launcher *launcher, struct err *err)
 {
     struct loop *loop = host_loop_new();
     struct programs programs = { .launcher = launcher, .loop = loop };
+    struct arena tmp = { 0 };
+    struct systemd *systemd = systemd_new(loop, socket_path(flags->root, &tmp));
     struct converge c;
+    arena_done(&tmp);
     struct converge_spec spec = {
         .loop = loop,
         .root = root,
@@ -143,6 +153,7 @@ static int converge(const struct agent_flags *flags, const struct graph *graph, 
                                                                     : DISRUPTION_VISIT },
         .state_dir = flags->state_dir,
         .runner = { .run = program_run, .ctx = &programs },
+        .units = systemd_units(systemd),
         .on_idle = on_idle,
         .ctx = loop,
     };
@@ -160,6 +171,7 @@ static int converge(const struct agent_flags *flags, const struct graph *graph, 
         r = converge_is_good(&c) ? COMMAND_OK : COMMAND_FAILED;
         converge_done(&c);
     }
+    systemd_free(systemd);
     host_loop_free(loop);
     return r;
 }

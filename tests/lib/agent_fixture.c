@@ -36,6 +36,29 @@ static int play_command(void *ctx, const struct command_spec *command,
     return 0;
 }
 
+static void unit_ended(void *ctx)
+{
+    struct agent_fixture *f = ctx;
+    f->unit_on_end(f->unit_ctx, &f->unit_reply);
+}
+
+/* The answer comes a second later. */
+static int play_unit(void *ctx, const struct unit_request *request,
+                     void (*on_end)(void *ctx, const struct unit_reply *reply), void *end_ctx,
+                     struct err *err)
+{
+    struct agent_fixture *f = ctx;
+    if (f->on_unit == NULL) {
+        return err_set(err, ERR_IO, "no service manager is played here");
+    }
+    f->unit_reply = (struct unit_reply){ 0 };
+    f->on_unit(f, request, &f->unit_reply);
+    f->unit_on_end = on_end;
+    f->unit_ctx = end_ctx;
+    loop_timer_set(&f->unit_end, virtual_loop_now(f->time) + SECONDS(1));
+    return 0;
+}
+
 void agent_fixture_init(struct agent_fixture *f)
 {
     struct err err = { 0 };
@@ -46,6 +69,7 @@ void agent_fixture_init(struct agent_fixture *f)
     CHECK_EQ(root_open(&f->root, str_from(f->path), &err), 0);
     f->time = virtual_loop_new(1, SECONDS(1700000000));
     loop_timer_init(&f->command_end, virtual_loop_root(f->time), command_ended, f);
+    loop_timer_init(&f->unit_end, virtual_loop_root(f->time), unit_ended, f);
 }
 
 static int remove_one(const char *path, const struct stat *st UNUSED, int kind UNUSED,
@@ -67,6 +91,7 @@ void agent_fixture_done(struct agent_fixture *f)
 {
     run_end(f);
     loop_timer_done(&f->command_end);
+    loop_timer_done(&f->unit_end);
     virtual_loop_free(f->time);
     root_done(&f->root);
     CHECK_EQ(nftw(f->path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
@@ -230,6 +255,7 @@ void agent_run(struct agent_fixture *f, const char *yaml)
                                   .rules = f->rules,
                                   .state_dir = STR(STATE_DIR),
                                   .runner = { .run = play_command, .ctx = f },
+                                  .units = { .ask = play_unit, .ctx = f },
                                   .on_idle = on_idle,
                                   .ctx = f };
     f->root.read_only = f->rules.noop;

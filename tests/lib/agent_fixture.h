@@ -21,7 +21,14 @@ struct agent_fixture {
     /* What programs do: a test plays them. NULL: none can be run. */
     void (*on_command)(struct agent_fixture *f, const struct command_spec *command,
                        struct command_result *ret);
-    uint32_t command_n;             /* how many were run */
+    uint32_t command_n; /* how many were run */
+    /* What the service manager does: a test plays it. NULL: there is none. */
+    void (*on_unit)(struct agent_fixture *f, const struct unit_request *request,
+                    struct unit_reply *ret);
+    struct loop_timer unit_end;
+    void (*unit_on_end)(void *ctx, const struct unit_reply *reply);
+    void *unit_ctx;
+    struct unit_reply unit_reply;
     const struct agent_play *plays; /* of agent_play; ends with one without words */
     struct str command_input;       /* of the last one */
     struct loop_timer command_end;

@@ -14,6 +14,7 @@ static const struct field fields[] = {
       .help = "fields of a `sysctl`; only the running kernel is looked at" },
     { "kernelModule", FIELD_OBJECT,
       .help = "fields of a `kernelModule`; only the running kernel is looked at" },
+    { "service", FIELD_OBJECT, .help = "fields of a `service`" },
     { "exec", FIELD_TEXT, .help = "a script for /bin/sh that must exit with 0" },
     { "message", FIELD_TEXT, .help = "what to say when it is not so" },
 };
@@ -82,8 +83,8 @@ static int prepare(struct resource_prepare *p, struct err *err)
     }
     if (c->n == 0 && !resource_value(p->resource, "exec")->given) {
         return err_set(err, ERR_INVALID,
-                       "want at least one of 'file', 'sysctl', 'kernelModule' "
-                       "and 'exec'");
+                       "want at least one of 'file', 'sysctl', 'kernelModule', "
+                       "'service' and 'exec'");
     }
     p->resource->prepared = c;
     p->resource->id = arena_printf(p->out, "assert:" STR_FMT, STR_ARG(p->resource->name));
@@ -97,22 +98,45 @@ static int fail(const struct resource_call *call, struct str why, struct err *er
                    message.n > 0 ? ": " : "", STR_ARG(why));
 }
 
-static int check_one(struct resource_call *call, const struct resource *r, struct err *err)
+/* From step to step: which condition is looked at, and when that began. */
+struct progress {
+    uint32_t index;
+    uint32_t first_step;
+    void *memory; /* of the condition's check */
+};
+
+static int judge(const struct resource_call *call, const struct resource_call *inner,
+                 struct err *err)
 {
-    struct resource_call inner = { .resource = r, .root = call->root, .tmp = call->tmp };
-    int result = r->type->check(&inner, err);
-    ASSERT(result <= 0); /* of a type that runs no programs to look */
-    if (result < 0 || inner.difference_n == 0) {
-        return result;
+    const struct difference *d = &inner->differences[0];
+    struct str id = inner->resource->id;
+    if (inner->difference_n == 0) {
+        return 0;
     }
-    const struct difference *d = &inner.differences[0];
-    bool quiet = call->resource->meta.sensitive;
     return fail(call,
-                quiet
-                    ? arena_printf(call->tmp, STR_FMT ": %s differs", STR_ARG(r->id), d->property)
+                call->resource->meta.sensitive
+                    ? arena_printf(call->tmp, STR_FMT ": %s differs", STR_ARG(id), d->property)
                     : arena_printf(call->tmp, STR_FMT ": %s is '" STR_FMT "', want '" STR_FMT "'",
-                                   STR_ARG(r->id), d->property, STR_ARG(d->was), STR_ARG(d->want)),
+                                   STR_ARG(id), d->property, STR_ARG(d->was), STR_ARG(d->want)),
                 err);
+}
+
+/* Calls the condition's own check, which may ask for something and be called again. */
+static int check_one(struct resource_call *call, const struct resource *r, struct progress *g,
+                     struct err *err)
+{
+    struct resource_call inner = { .resource = r,
+                                   .root = call->root,
+                                   .tmp = call->tmp,
+                                   .memory = g->memory,
+                                   .step = call->step - g->first_step,
+                                   .result = call->result,
+                                   .answer = call->answer };
+    int result = r->type->check(&inner, err);
+    g->memory = inner.memory;
+    call->command = inner.command;
+    call->ask = inner.ask;
+    return result != 0 ? result : judge(call, &inner, err);
 }
 
 static int ask_script(struct resource_call *call, const void *ctx, struct tool *ret,
@@ -126,21 +150,33 @@ static int ask_script(struct resource_call *call, const void *ctx, struct tool *
     return 0;
 }
 
+static int check_script(struct resource_call *call, const struct progress *g, struct err *err)
+{
+    struct err why = { 0 };
+    struct resource_call inner = *call;
+    inner.step = call->step - g->first_step;
+    int r = tool_run_all(&inner, ask_script, NULL, &why);
+    call->command = inner.command;
+    return r < 0 ? fail(call, str_from(why.msg), err) : r;
+}
+
 static int check(struct resource_call *call, struct err *err)
 {
     const struct conditions *c = call->resource->prepared;
-    for (uint32_t i = 0; i < c->n && call->step == 0; i++) {
-        int r = check_one(call, &c->items[i], err);
-        if (r < 0) {
+    struct progress *g = call->memory;
+    if (g == NULL) {
+        g = ARENA_NEW(call->tmp, struct progress);
+        call->memory = g;
+    }
+    for (; g->index < c->n; g->index++) {
+        int r = check_one(call, &c->items[g->index], g, err);
+        if (r != 0) {
             return r;
         }
+        g->first_step = call->step;
+        g->memory = NULL;
     }
-    if (!resource_value(call->resource, "exec")->given) {
-        return 0;
-    }
-    struct err why = { 0 };
-    int r = tool_run_all(call, ask_script, NULL, &why);
-    return r < 0 ? fail(call, str_from(why.msg), err) : r;
+    return resource_value(call->resource, "exec")->given ? check_script(call, g, err) : 0;
 }
 
 const struct resource_type resource_type_assert = {

@@ -197,19 +197,7 @@ static int next(struct resource_call *call, const void *ctx, struct tool *ret, s
 static int write_file(struct resource_call *call, struct str path, struct str text, struct err *err)
 {
     struct path_owner owner = { .uid = UINT32_MAX, .gid = UINT32_MAX };
-    struct path_state state;
-    int r = path_look(call, path, text.n > 0 ? ROOT_WALK_MAKE : 0, &state, err);
-    if (r < 0) {
-        return r;
-    }
-    if (text.n == 0) {
-        r = state.exists ? root_remove(call->root, &state.place, false, err) : 0;
-    } else {
-        struct root_file file = path_file(call, &owner, &state, text);
-        r = root_replace(call->root, &state.place, &file, err);
-    }
-    root_place_done(&state.place);
-    return r;
+    return path_put(call, path, &owner, text, text.n > 0, err);
 }
 
 /* The files first: modprobe reads them, and one that is blocked must not come back meanwhile. */

@@ -163,6 +163,24 @@ struct root_file path_file(const struct resource_call *call, const struct path_o
     };
 }
 
+int path_put(struct resource_call *call, struct str path, const struct path_owner *owner,
+             struct str content, bool present, struct err *err)
+{
+    struct path_state state;
+    int r = path_look(call, path, present ? ROOT_WALK_MAKE : 0, &state, err);
+    if (r < 0) {
+        return r;
+    }
+    if (!present) {
+        r = state.exists ? root_remove(call->root, &state.place, false, err) : 0;
+    } else {
+        struct root_file file = path_file(call, owner, &state, content);
+        r = root_replace(call->root, &state.place, &file, err);
+    }
+    root_place_done(&state.place);
+    return r;
+}
+
 /* ── content ───────────────────────────────────────────────────────────────────────────────── */
 
 static struct str line_at(struct resource_call *call, struct str text, size_t start, uint32_t line)

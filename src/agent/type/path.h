@@ -56,6 +56,11 @@ void path_compare_owner(struct resource_call *call, const struct path_owner *wan
 struct root_file path_file(const struct resource_call *call, const struct path_owner *want,
                            const struct path_state *old, struct str content);
 
+/* A file of our own with this content, its folders with it; or that there is none. */
+NODISCARD
+int path_put(struct resource_call *call, struct str path, const struct path_owner *owner,
+             struct str content, bool present, struct err *err);
+
 /* Says where two texts part. */
 void path_compare_content(struct resource_call *call, struct str was, struct str want);
 

@@ -116,6 +116,16 @@ static void play_script(struct agent_fixture *f, const struct command_spec *comm
     ret->out = STR("no disk\n");
 }
 
+static void play_unit(struct agent_fixture *f, const struct unit_request *request,
+                      struct unit_reply *ret)
+{
+    (void)f;
+    CHECK_EQ(request->verb, UNIT_LOOK); /* nothing else is ever asked for */
+    *ret = (struct unit_reply){ .load = STR("loaded"),
+                                .active = STR("active"),
+                                .file = STR("enabled") };
+}
+
 TEST(assert_says_what_is_not_so_and_blocks_others)
 {
     static const struct {
@@ -133,6 +143,11 @@ TEST(assert_says_what_is_not_so_and_blocks_others)
           "Failed: sysctl:vm/swappiness: runtime is '60', want '10'" },
         { "sysctl: {key: vm.none, value: 10}", "Failed: this kernel has no 'vm.none'" },
         { "kernelModule: {module: overlay, state: unloaded}", "Ok" },
+        { "service: {unit: chrony}", "Ok" },
+        { "service: {unit: chrony, enabled: false}",
+          "Failed: service:chrony.service: enabled is 'enabled', want 'false'" },
+        { "file: {path: /etc/a}, service: {unit: chrony}, exec: good", "Ok" },
+        { "service: {unit: chrony}, exec: bad", "Failed: '/bin/sh' failed (exit code 3): no disk" },
         { "exec: good", "Ok" },
         { "exec: bad, message: disks", "Failed: disks: '/bin/sh' failed (exit code 3): no disk" },
         { "file: {path: /etc/a}, exec: bad", "Failed: '/bin/sh' failed (exit code 3): no disk" },
@@ -140,7 +155,7 @@ TEST(assert_says_what_is_not_so_and_blocks_others)
           "Failed: field 'file': unknown field 'contnt', did you mean 'content'?" },
         { "file: [a]", "Failed: field 'file': found a list, want an object" },
         { "message: x",
-          "Failed: want at least one of 'file', 'sysctl', 'kernelModule' and 'exec'" },
+          "Failed: want at least one of 'file', 'sysctl', 'kernelModule', 'service' and 'exec'" },
     };
     struct agent_fixture f;
     agent_fixture_init(&f);
@@ -148,6 +163,7 @@ TEST(assert_says_what_is_not_so_and_blocks_others)
     agent_write(&f, "/proc/sys/vm/swappiness", "60\n");
     agent_write(&f, "/proc/modules", "");
     f.on_command = play_script;
+    f.on_unit = play_unit;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
         struct str before = agent_tree(&f);
