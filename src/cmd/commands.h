@@ -28,4 +28,5 @@ extern const struct command command_run_on_host;
 extern const struct command command_sandbox;
 extern const struct command command_status;
 extern const struct command command_templates;
+extern const struct command command_uninstall;
 extern const struct command command_withdraw;

@@ -26,6 +26,7 @@ static const struct command *const commands[] = {
     &command_check,
     &command_crds,
     &command_rbac,
+    &command_uninstall,
     &command_templates,
     &command_convert,
     &command_reference,

@@ -71,7 +71,7 @@ def test_help_names_flags_as_they_are_written():
 # ---- what waiting does not mend ----
 
 @pytest.mark.backend("sandbox")
-@pytest.mark.parametrize("command", [["limits"], ["request", "a"], ["complete", "a"], ["status"], ["abort", "a"], ["pause"], ["resume"]])
+@pytest.mark.parametrize("command", [["limits"], ["request", "a"], ["complete", "a"], ["status"], ["abort", "a"], ["pause"], ["resume"], ["uninstall"]])
 @pytest.mark.parametrize("wrong", ["refused", "host", "authority", "plugin"])
 def test_a_failure_that_stays_is_told_at_once(command, wrong, backend, tmp_path):
     with open(backend.kubeconfig, encoding="utf-8") as file:
