@@ -231,6 +231,7 @@ static struct rollout_machine member_rollout(const struct campaign *c,
         .control_plane = machine_is_control_plane(machine->node),
         .can_run = machine->reachable && !m->held,
         .ready = machine->node->ready,
+        .kept = str_eq(node_annotation(machine->node, KEY_KEPT_CORDON), c->m->meta.uid),
         .excused = machine->work != NULL || machine->node->unschedulable,
         .asked_for = member_is_asked_for(c, machine->name),
         .progress = member_progress(c, m),
@@ -427,11 +428,7 @@ static uint32_t campaign_kept_cordons(const struct campaign *c)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->member_n; i++) {
-        const struct turn_machine *machine = &c->o->machines[c->members[i].machine];
-        n += str_eq(node_annotation(machine->node, KEY_KEPT_CORDON), c->m->meta.uid) &&
-                     c->rollout[i].progress != ROLLOUT_ACTIVE
-                 ? 1
-                 : 0;
+        n += c->rollout[i].kept && c->rollout[i].progress != ROLLOUT_ACTIVE ? 1 : 0;
     }
     return n;
 }

@@ -264,7 +264,8 @@ static uint32_t rollout_neighbours(const struct rollout *r, struct str spread)
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n; i++) {
         const struct rollout_machine *m = r->ranked[i].machine;
-        n += m->progress == ROLLOUT_ACTIVE && str_eq(m->spread, spread) ? 1 : 0;
+        bool disturbed = m->progress == ROLLOUT_ACTIVE || m->kept;
+        n += disturbed && str_eq(m->spread, spread) ? 1 : 0;
     }
     return n;
 }

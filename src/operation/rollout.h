@@ -41,6 +41,7 @@ struct rollout_machine {
     bool ready;     /* as of now; looked at while a wave soaks */
     bool excused;   /* somebody else's disturbance: not being ready does not count */
     bool asked_for; /* by name: it comes first, whatever its wave */
+    bool kept;      /* a failure left it cordoned: it has its place, active or not */
     bool gated;     /* a gate keeps it from beginning; others may */
     enum rollout_progress progress;
 };

@@ -111,6 +111,23 @@ TEST(rollout_keeps_neighbours_apart)
     CHECK_EQ(s.plan.wait, ROLLOUT_WAIT_SPREAD);
 }
 
+/* It goes on as soon as its wait is over, for it has its place already. */
+TEST(rollout_keeps_neighbours_apart_from_one_that_a_failure_left_cordoned)
+{
+    CLEANUP(story_done)
+    struct story s;
+    story_init(&s);
+    s.spec.max_concurrent.value = 12;
+    s.spec.spread_max = 1;
+    for (uint32_t i = 0; i < MACHINES; i++) {
+        s.machines[i].spread = i % 2 == 0 ? STR("a") : STR("b");
+    }
+    s.machines[0].progress = ROLLOUT_BACKOFF;
+    CHECK_STR(story_next(&s), "m1 m2");
+    s.machines[0].kept = true;
+    CHECK_STR(story_next(&s), "m1");
+}
+
 TEST(rollout_orders_by_plane_then_service_then_rule)
 {
     CLEANUP(story_done)
