@@ -6,6 +6,7 @@
 
 #define MAINTENANCES_PATH "/apis/drydock.dev/v1alpha1/nodemaintenances"
 #define RESUME_EVERY MINUTES(10)
+#define NODES_IN_THE_END 4u /* at least */
 
 /* ── NodeMaintenances ──────────────────────────────────────────────────────────────────────── */
 
@@ -271,6 +272,17 @@ static void sim_run_lift_cordons(struct sim_run *t)
     }
 }
 
+/* Pods that a drain evicts need somewhere to go. */
+static void sim_run_add_missing_nodes(struct sim_run *t)
+{
+    struct err ignored = { 0 };
+    for (uint32_t i = 0; apiserver_count(t->server, STR(""), STR("nodes")) < NODES_IN_THE_END;
+         i++) {
+        int r = world_add_node(t->world, arena_printf(&t->tmp, "last-%u", i), &ignored);
+        ASSERT(r == 0); /* nobody else calls nodes so */
+    }
+}
+
 void sim_run_recover_operations(struct sim_run *t)
 {
     usec_t now = virtual_loop_now(t->vloop);
@@ -286,6 +298,7 @@ void sim_run_recover_operations(struct sim_run *t)
     t->story.pod_n = 0;
     apiserver_each(t->server, STR(""), STR("pods"), CHECK_JOBS_NAMESPACE, job_pod_mend, t);
     sim_run_lift_cordons(t);
+    sim_run_add_missing_nodes(t);
     t->story.resume_at = now + SECONDS(1);
     sim_run_operations_due(t, now);
 }

@@ -40,6 +40,17 @@ static void draw_maintenance(struct random_maintenance *m, struct rng *rng)
     m->priority = (int32_t)rng_below(rng, 3);
 }
 
+/* Every machine is to be served within some ticks: a first wave would be served again and again at
+ * each tick, and a window that is closed most of the time lets one machine through between two. */
+static void make_room_for_ticks(struct random_maintenance *m)
+{
+    if (random_maintenance_has_cron(m)) {
+        m->canary = 0;
+        m->open_min = m->period_min > 0 ? m->period_min - 4 : 0;
+        m->max_concurrent = MAX(m->max_concurrent, 2u);
+    }
+}
+
 void random_operations_make(struct random_operations *r, uint64_t seed)
 {
     struct rng rng;
@@ -47,6 +58,7 @@ void random_operations_make(struct random_operations *r, uint64_t seed)
     *r = (struct random_operations){ .n = 1 + rng_below(&rng, RANDOM_MAINTENANCES_MAX) };
     for (uint32_t i = 0; i < r->n; i++) {
         draw_maintenance(&r->maintenances[i], &rng);
+        make_room_for_ticks(&r->maintenances[i]);
     }
     r->has_limit = rng_chance(&rng, 600);
     r->limit = (struct random_limit){
