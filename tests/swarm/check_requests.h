@@ -19,7 +19,9 @@
 #define CHECK_LIMITS_PLURAL STR("maintenancelimits")
 #define CHECK_REQUESTS_PLURAL STR("maintenancerequests")
 #define CHECK_CORDONED_BY_KEY STR("repairman.k8s.io/cordoned-by")
-#define CHECK_WATCH_LAG_MAX MINUTES(6) /* no watch is behind for so long */
+/* No watch is behind for so long: a stall of four minutes, the silence after it until a watch that
+ * was opened meanwhile is given up, back-off and a new list. */
+#define CHECK_WATCH_LAG_MAX MINUTES(10)
 
 struct check_requests {
     struct check_basic *basic; /* borrowed */
