@@ -13,6 +13,7 @@
  *   sandbox.drydock.dev/stop    on a pod: how long it takes to stop, up to its grace period
  *   sandbox.drydock.dev/exit    on a pod that runs for a while: the exit code of its containers;
  *                               otherwise that of a script of run-on-host that ends with "exit N"
+ *   sandbox.drydock.dev/output  on a pod of drydock run-on-host that fails: the end of its output
  *   sandbox.drydock.dev/reboot-required  on a pod of drydock run-on-host: what it finds out
  * ("true")
  *

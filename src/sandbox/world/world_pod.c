@@ -131,9 +131,14 @@ static void world_pod_set_end(struct world_object *t, const struct jval *object,
     tree_set(a, state, STR("reason"), tree_str(a, shown == 0 ? STR("Completed") : STR("Error")));
     tree_set(a, state, STR("finishedAt"), tree_str(a, world_time(w)));
     if (runner && code != 255) {
-        tree_set(a, state, STR("message"),
-                 tree_str(a, arena_printf(a, "{\"exitCode\":%lld,\"rebootRequired\":%s}",
-                                          (long long)code, reboot ? "true" : "false")));
+        struct str output = world_pod_note(object, "sandbox.drydock.dev/output");
+        struct tree *message = tree_obj(a);
+        tree_set(a, message, STR("exitCode"), tree_i64(a, code));
+        tree_set(a, message, STR("rebootRequired"), tree_bool(a, reboot));
+        if (output.n > 0 && code != 0) {
+            tree_set(a, message, STR("output"), tree_str(a, output));
+        }
+        tree_set(a, state, STR("message"), tree_str(a, tree_json(a, message)));
     }
 }
 

@@ -4,6 +4,7 @@ import { drawFleet, fleetChanged, fleetStale, focusFleet, startFleet } from "./f
 import { drawDrains, isBlocked, isDraining } from "./drains.js";
 import { drawNode, showNode } from "./explain.js";
 import { draw as drawLimits, focusLimits, setBoard } from "./limits.js";
+import { choose as chooseOperation, draw as drawOperations, focusOperations, setOperations } from "./operations.js";
 import { workStale } from "./waiting.js";
 
 const PLAIN = /^(beta\.kubernetes\.io\/|kubernetes\.io\/hostname$|cloud\.sap\/maintenance-state$)/; // say what is shown already
@@ -235,7 +236,7 @@ function setStatus(next, quiet) {
 }
 
 function onSnapshot(event) {
-  const { status, nodes: list, board } = JSON.parse(event.data);
+  const { status, nodes: list, board, operations } = JSON.parse(event.data);
   const news = new Map();
   const quiet = !page.loaded;
   const present = new Set(list.map((node) => node.name));
@@ -244,6 +245,7 @@ function onSnapshot(event) {
   setStatus(status, quiet);
   for (const [text, names] of news) tellMany(names, text);
   setBoard(board || null, quiet).forEach(tell);
+  setOperations(operations || null, quiet).forEach(tell);
   complete = true;
   workStale();
   schedule();
@@ -278,6 +280,7 @@ function draw() {
   drawFleet(shown.length === page.order.length ? null : new Set(shown));
   drawList();
   drawNode();
+  drawOperations();
   drawLimits();
   drawDrains();
   if (complete && !page.loaded) {
@@ -302,6 +305,7 @@ function connect() {
   mine.addEventListener("snapshot", onSnapshot);
   mine.addEventListener("delta", onDelta);
   mine.addEventListener("board", (event) => { setBoard(JSON.parse(event.data), false).forEach(tell); workStale(); schedule(); });
+  mine.addEventListener("operations", (event) => { setOperations(JSON.parse(event.data), false).forEach(tell); schedule(); });
   mine.addEventListener("status", (event) => { setStatus(JSON.parse(event.data), false); schedule(); });
   mine.addEventListener("error", () => {
     link("lost", "connection lost, trying again");
@@ -338,6 +342,8 @@ document.addEventListener("keydown", (event) => {
     $("filter").focus();
   } else if (event.key === "g") {
     focusFleet();
+  } else if (event.key === "o") {
+    focusOperations();
   } else if (event.key === "l") {
     focusLimits();
   } else if (event.key === "d") {
@@ -350,11 +356,11 @@ addEventListener("resize", drawRows);
 
 startFleet(schedule);
 function followLink() {
-  const linked = location.hash.match(/^#node=(.+)$/);
+  const linked = location.hash.match(/^#(node|operation)=(.+)$/);
   if (!linked) return;
   try {
-    page.choose(decodeURIComponent(linked[1]));
-  } catch { /* the escapes of the address are broken: it names no node */ }
+    (linked[1] === "node" ? page.choose : chooseOperation)(decodeURIComponent(linked[2]));
+  } catch { /* the escapes of the address are broken: it names nothing */ }
 }
 addEventListener("hashchange", followLink);
 followLink();

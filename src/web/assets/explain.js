@@ -197,6 +197,8 @@ export function drawNode() {
     if (report.draining) parts.push(drawDrain(node, report.draining));
     else if (report.drain && !report.profiles.some((p) => p.doing === report.drain)) parts.push(element("p", { class: "held" }, `drain: ${report.drain}`));
     parts.push(...(report.claims || []).map(drawClaim));
+    parts.push(...(report.operations || []).filter((op) => op.state !== "done" && op.state !== "skipped").map((op) =>
+      element("p", { class: op.state === "failed" ? "bad" : "held" }, `${op.maintenance}: ${op.words}`, op.next ? element("span", {}, "; next ", when(op.next)) : "")));
     parts.push(...(report.integrations || []).map((a) => element("p", { class: "held integration" }, `${a.name}: `, ...activityWords(a))));
     parts.push(...report.profiles.map(drawProfile));
   }
