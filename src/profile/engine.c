@@ -693,7 +693,8 @@ static void engine_abort(struct decision *d)
         entry->previous = entry->current;
         e->next = PROFILE_STATE_OPERATIONAL;
     }
-    if (d->in->node->unschedulable && node_annotation(d->in->node, KEY_PROFILE_CORDON).n > 0) {
+    if (d->in->node->unschedulable && node_annotation(d->in->node, KEY_PROFILE_CORDON).n > 0 &&
+        !mutated(d->in->mutations, MUTATION_CORDON_LEFT)) {
         engine_lift_cordon(d);
     }
     node_edit_remove_annotation(&effect->edit, KEY_ABORT);

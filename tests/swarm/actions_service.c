@@ -138,6 +138,9 @@ static void action_on_served_node(struct sim_run *t, const struct action *action
     case ACTION_PROFILE_DROP:
         sim_run_drop_profile(t, node, odd);
         break;
+    case ACTION_ABORT:
+        sim_run_set_node_meta(t, node, "annotations", KEY_ABORT, STR("true"));
+        break;
     case ACTION_CORDON:
     case ACTION_UNCORDON:
         sim_run_cordon(t, node, action->kind == ACTION_CORDON);

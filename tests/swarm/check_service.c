@@ -398,6 +398,7 @@ static struct tree *without_own_fields(struct arena *tmp, const struct jval *obj
         (void)tree_del(annotations, NODE_DATA_ANNOTATION); /* absent is fine */
         (void)tree_del(annotations, KEY_PROFILE_CORDON);   /* absent is fine */
         (void)tree_del(annotations, KEY_FENCE);            /* absent is fine */
+        (void)tree_del(annotations, KEY_ABORT);            /* absent is fine */
         (void)tree_del(annotations, RANDOM_CONFIG_PHASE);  /* absent is fine */
     }
     if (labels != NULL && labels->n == 0) {
@@ -698,6 +699,34 @@ static void check_state(struct check_service *s, struct str writer, const struct
     }
 }
 
+static bool has_abort(const struct jval *object)
+{
+    return jval_get(jval_at(object, "metadata.annotations"), KEY_ABORT) != NULL;
+}
+
+/* P15: whoever takes the wish to abort away has followed it. Whether this write did. */
+static bool check_aborted(struct check_service *s, struct str writer, const struct jval *before,
+                          const struct oracle_node *after)
+{
+    bool done = has_abort(before) && !has_abort(after->object);
+    if (!has_abort(before) && has_abort(after->object)) {
+        check_violation(s->basic, "P15: " STR_FMT " asks itself to abort " STR_FMT, STR_ARG(writer),
+                        STR_ARG(after->name));
+    }
+    for (uint32_t i = 0; done && i < after->entry_n; i++) {
+        if (after->entries[i].current != CONFIG_STATE_OPERATIONAL) {
+            check_violation(s->basic, "P15: " STR_FMT " aborts " STR_FMT ", and p%u is %s",
+                            STR_ARG(writer), STR_ARG(after->name), after->entries[i].profile,
+                            random_config_state_name(after->entries[i].current));
+        }
+    }
+    if (done && annotation_of(after->object, KEY_PROFILE_CORDON).n > 0) {
+        check_violation(s->basic, "P15: " STR_FMT " aborts " STR_FMT " and leaves its cordon",
+                        STR_ARG(writer), STR_ARG(after->name));
+    }
+    return done;
+}
+
 static void check_write(struct check_service *s, struct str writer, const struct jval *before,
                         const struct jval *after, usec_t now)
 {
@@ -734,10 +763,13 @@ static void check_write(struct check_service *s, struct str writer, const struct
     node_data_read(&s->configs[sender.config], before, &tmp, &old);
     node_data_read(&s->configs[sender.config], after, &tmp, &new);
     check_state(s, writer, &new);
+    bool aborted = check_aborted(s, writer, before, &new);
     for (uint32_t i = 0; i < new.entry_n; i++) {
         struct oracle_profile was = entry_before(&old, new.entries[i].profile, sender.wall);
         if (was.current != new.entries[i].current) {
-            check_step(s, &sender, &old, &was, &new.entries[i], after);
+            if (!aborted) {
+                check_step(s, &sender, &old, &was, &new.entries[i], after);
+            }
             remember_entry(s, &sender, &new, &was, &new.entries[i]);
         }
     }
@@ -846,6 +878,10 @@ static void end_check_visit(void *ctx, const struct jval *object)
     check_state(s, STR("somebody"), &node);
     if (!is_cordoned(object) && annotation_of(object, KEY_PROFILE_CORDON).n > 0) {
         check_violation(s->basic, "I4: " STR_FMT " carries the mark of a cordon it does not have",
+                        STR_ARG(node.name));
+    }
+    if (has_abort(object)) {
+        check_violation(s->basic, "P15: " STR_FMT " was to be aborted, and nobody has done it",
                         STR_ARG(node.name));
     }
     struct str mark = annotation_of(object, KEY_PROFILE_CORDON);

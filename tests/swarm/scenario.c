@@ -47,6 +47,7 @@ static const char *const action_names[ACTION_COUNT] = {
     [ACTION_NOTIFY_FAIL] = "notify-fail",
     [ACTION_PDB_BLOCK] = "pdb-block",
     [ACTION_PROFILE_DROP] = "profile-drop",
+    [ACTION_ABORT] = "abort",
     [ACTION_PROMETHEUS_NO] = "prometheus-no",
     [ACTION_PAUSE_ALL] = "pause-all",
     [ACTION_REQUEST_CREATE] = "request-create",
@@ -434,6 +435,18 @@ static void scenario_draw_pause(struct scenario *p)
     }
 }
 
+/* Sometimes somebody gives up what is under way, by draws of their own likewise. */
+static void scenario_draw_abort(struct scenario *p)
+{
+    static const struct story_actions choices = { 3, { ACTION_ABORT }, 1 };
+    struct rng rng;
+    rng_init(&rng, p->seed ^ 0x61c88647ULL);
+    for (uint32_t n = rng_chance(&rng, 400) ? 1 + rng_below(&rng, choices.actions) : 0;
+         n > 0 && p->n < SCENARIO_ACTIONS_MAX; n--) {
+        scenario_add_action(p, &choices, &rng);
+    }
+}
+
 static int action_compare(const void *left, const void *right)
 {
     const struct action *a = left;
@@ -526,6 +539,7 @@ void scenario_make(struct scenario *p, uint64_t seed, enum story story)
     if (story_has_config(p->story)) {
         scenario_draw_service(p);
         scenario_draw_pause(p);
+        scenario_draw_abort(p);
     }
     qsort(p->actions, p->n, sizeof(p->actions[0]), action_compare);
 }

@@ -57,6 +57,7 @@ enum action_kind {
     ACTION_NOTIFY_FAIL,   /* third parties refuse, or are silent, for `span` */
     ACTION_PDB_BLOCK,     /* budgets let no pod go for `span` */
     ACTION_PROFILE_DROP,  /* a profile goes from the label of a node, whatever it does */
+    ACTION_ABORT,         /* somebody gives up what the profiles of a node have under way */
     ACTION_PROMETHEUS_NO, /* Prometheus changes its mind, and back again after `span` */
     ACTION_PAUSE_ALL,     /* somebody pauses everything, for `span` */
     /* to requests and limits */
