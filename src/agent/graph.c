@@ -96,16 +96,36 @@ static bool find_provider(const struct builder *b, struct str what, uint32_t *re
     return true;
 }
 
+static void add_implied_edge(struct builder *b, uint32_t i, uint32_t other)
+{
+    /* Whoever writes the opposite means it. */
+    if (other != i && !list_has(&b->requires[other], i) && !list_has(&b->notifies[i], other)) {
+        list_put(b, &b->requires[i], other);
+    }
+}
+
+/* Everybody who provides something in this folder. */
+static void add_below(struct builder *b, uint32_t i, struct str folder)
+{
+    struct str rest;
+    for (uint32_t other = 0; other < b->resources->n; other++) {
+        if (str_cut_prefix(b->resources->items[other].provides, STR("path:"), &rest) &&
+            str_cut_prefix(rest, folder, &rest) && str_starts(rest, STR("/"))) {
+            add_implied_edge(b, i, other);
+        }
+    }
+}
+
 static void add_implied(struct builder *b, uint32_t i)
 {
     const struct resource *r = &b->resources->items[i];
     for (uint32_t k = 0; k < r->uses_n; k++) {
         uint32_t other;
-        bool found = find_provider(b, r->uses[k], &other);
-        /* Whoever writes the opposite means it. */
-        if (found && other != i && !list_has(&b->requires[other], i) &&
-            !list_has(&b->notifies[i], other)) {
-            list_put(b, &b->requires[i], other);
+        struct str folder;
+        if (str_cut_prefix(r->uses[k], STR("below:"), &folder)) {
+            add_below(b, i, folder);
+        } else if (find_provider(b, r->uses[k], &other)) {
+            add_implied_edge(b, i, other);
         }
     }
 }

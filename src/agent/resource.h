@@ -157,7 +157,7 @@ const struct field_value *resource_value(const struct resource *r, const char *n
 int resource_save_nothing(struct resource_call *call, struct original *ret, struct err *err);
 int resource_restore_nothing(struct resource_call *call, const struct original *original,
                              struct err *err);
-/* `r` comes after whoever provides this: "path:/etc". */
+/* `r` comes after whoever provides this: "path:/etc"; "below:/etc/apt" is every path in there. */
 void resource_uses(struct resource_prepare *p, const char *kind, struct str what);
 /* The same, for what another resource uses or provides. */
 void resource_uses_all(struct resource_prepare *p, struct str what);

@@ -30,6 +30,7 @@ static const struct fuzz_limit limits[] = {
     { .target = STR_INIT("convert"), .bytes = CONVERT_BYTES_MAX },
     { .target = STR_INIT("cron"), .bytes = CRON_TEXT_MAX },
     { .target = STR_INIT("data"), .bytes = ANNOTATIONS_BYTES_MAX },
+    { .target = STR_INIT("dpkg_status"), .bytes = ROOT_FILE_MAX },
     { .target = STR_INIT("duration"),
       .bytes = ANNOTATIONS_BYTES_MAX }, /* in an annotation or a configuration */
     { .target = STR_INIT("expr"), .bytes = CHECK_EXPR_BYTES_MAX },

@@ -73,9 +73,13 @@ static int prepare(struct resource_prepare *p, struct err *err)
     s->out_of_service = carries_pods(s->unit);
     p->resource->prepared = s;
     p->resource->id = arena_printf(p->out, "service:" STR_FMT, STR_ARG(s->unit));
-    resource_uses(p, "unit", s->unit);
-    resource_uses(p, "path",
-                  arena_printf(p->out, "/etc/systemd/system/" STR_FMT, STR_ARG(s->unit)));
+    struct str path = arena_printf(p->out, "/etc/systemd/system/" STR_FMT, STR_ARG(s->unit));
+    struct str package;
+    resource_uses(p, "path", path);
+    resource_uses(p, "below", arena_printf(p->out, STR_FMT ".d", STR_ARG(path)));
+    if (str_cut_suffix(s->unit, STR(".service"), &package)) {
+        resource_uses(p, "package", package); /* which often has that name */
+    }
     return 0;
 }
 

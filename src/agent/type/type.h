@@ -18,6 +18,7 @@ extern const struct resource_type resource_type_kernel_arg;
 extern const struct resource_type resource_type_kernel_module;
 extern const struct resource_type resource_type_line;
 extern const struct resource_type resource_type_mount;
+extern const struct resource_type resource_type_package;
 extern const struct resource_type resource_type_reboot;
 extern const struct resource_type resource_type_service;
 extern const struct resource_type resource_type_setting;

@@ -87,7 +87,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     p->resource->prepared = u;
     p->resource->id =
         arena_printf(p->out, "unit:" STR_FMT, STR_ARG(str_sub(u->path, strlen(FOLDER), SIZE_MAX)));
-    p->resource->provides = arena_printf(p->out, "unit:" STR_FMT, STR_ARG(u->name));
+    p->resource->provides = arena_printf(p->out, "path:" STR_FMT, STR_ARG(u->path));
     resource_uses_parent(p, u->path);
     return 0;
 }
