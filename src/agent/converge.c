@@ -21,6 +21,21 @@ static void work_end(struct converge *c)
     schedule(c, loop_now(c->spec.loop));
 }
 
+static void tell(const struct converge *c, uint32_t v, enum converge_verb verb)
+{
+    if (c->spec.on_action != NULL) {
+        c->spec.on_action(c->spec.ctx, v, verb);
+    }
+}
+
+/* Events of our own work need no look. */
+static void forget_own_events(const struct converge *c)
+{
+    if (c->spec.on_applied != NULL) {
+        c->spec.on_applied(c->spec.ctx, c->current);
+    }
+}
+
 static const char *reason_of(const struct err *err)
 {
     if (err->os != 0) {
@@ -46,8 +61,12 @@ static const char *reason_of(const struct err *err)
 
 static void work_fail(struct converge *c, const char *reason, const char *message)
 {
+    if (c->phase != PHASE_CHECK) {
+        forget_own_events(c);
+    }
     engine_failed(&c->engine, c->current, loop_now(c->spec.loop), loop_random(c->spec.loop), reason,
                   message);
+    tell(c, c->current, CONVERGE_FAILED);
     work_end(c);
 }
 
@@ -122,8 +141,13 @@ static void follow(struct converge *c, enum engine_step step)
 
 static void decide(struct converge *c)
 {
-    follow(c, engine_checked(&c->engine, c->current, c->vertices[c->current].difference_n > 0,
-                             c->call.disruption));
+    enum vertex_state before = c->engine.vertices[c->current].state;
+    enum engine_step step = engine_checked(
+        &c->engine, c->current, c->vertices[c->current].difference_n > 0, c->call.disruption);
+    if (c->engine.vertices[c->current].state == VERTEX_CONTESTED && before != VERTEX_CONTESTED) {
+        tell(c, c->current, CONVERGE_CONTESTED);
+    }
+    follow(c, step);
 }
 
 static bool needs_save(const struct converge *c)
@@ -157,7 +181,10 @@ static int save(struct converge *c, struct err *err)
 static void verified(struct converge *c)
 {
     if (c->call.difference_n == 0) {
-        follow(c, engine_applied(&c->engine, c->current, c->call.refreshed));
+        bool drift = c->engine.vertices[c->current].was_right;
+        enum engine_step step = engine_applied(&c->engine, c->current, c->call.refreshed);
+        tell(c, c->current, drift ? CONVERGE_REPAIRED : CONVERGE_CHANGED);
+        follow(c, step);
         return;
     }
     const struct difference *d = &c->call.differences[0];
@@ -208,6 +235,7 @@ static void phase_end(struct converge *c)
         decide(c);
         return;
     case PHASE_APPLY:
+        forget_own_events(c);
         enter(c, PHASE_VERIFY);
         return;
     case PHASE_VERIFY:
@@ -215,6 +243,9 @@ static void phase_end(struct converge *c)
         return;
     default:
         engine_refreshed(&c->engine, c->current);
+        if (c->engine.vertices[c->current].refreshed) {
+            tell(c, c->current, CONVERGE_REFRESHED);
+        }
         work_end(c);
         return;
     }
@@ -313,11 +344,11 @@ static bool find_unlisted(struct converge *c, struct err *err)
 {
     struct original_record *records;
     uint32_t n;
-    if (originals_list(&c->originals, &c->memory, &records, &n, err) < 0) {
+    if (originals_list(&c->originals, &c->removal_memory, &records, &n, err) < 0) {
         return false;
     }
-    c->records = ARENA_ARRAY(&c->memory, struct original_record, n + 1);
-    c->removals = ARENA_ARRAY(&c->memory, struct converge_removal, n + 1);
+    c->records = ARENA_ARRAY(&c->removal_memory, struct original_record, n + 1);
+    c->removals = ARENA_ARRAY(&c->removal_memory, struct converge_removal, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         if (!is_listed(c, records[i].id)) {
             c->records[c->record_n++] = records[i];
@@ -357,7 +388,8 @@ static void remove_next(struct converge *c)
         return;
     }
     removal->done = r == 0 && !c->spec.rules.noop;
-    removal->message = r == 0 ? STR_NONE : arena_str(&c->memory, str_from(err.msg));
+    removal->message = r == 0 ? STR_NONE : arena_str(&c->removal_memory, str_from(err.msg));
+    tell(c, c->removal_n, CONVERGE_REMOVED);
     c->removal_n++;
     c->record_next++;
     c->call.step = 0;
@@ -382,16 +414,17 @@ static void finish(struct converge *c)
     if (c->records == NULL) {
         c->call.step = 0;
         if (!find_unlisted(c, &err)) {
-            c->records = ARENA_NEW(&c->memory, struct original_record);
-            c->removals = ARENA_NEW(&c->memory, struct converge_removal);
+            c->records = ARENA_NEW(&c->removal_memory, struct original_record);
+            c->removals = ARENA_NEW(&c->removal_memory, struct converge_removal);
             c->removals[0].id = STR("originals");
-            c->removals[0].message = arena_str(&c->memory, str_from(err.msg));
-            c->removal_n = 1;
+            c->removals[0].message = arena_str(&c->removal_memory, str_from(err.msg));
+            tell(c, c->removal_n++, CONVERGE_REMOVED);
         }
     }
     if (c->record_next < c->record_n) {
         remove_next(c);
     } else if (!c->idle) {
+        engine_check(&c->engine);
         become_idle(c);
     }
 }
@@ -405,16 +438,21 @@ static void on_timer(void *ctx)
     }
     if (c->working) {
         work(c);
+    } else if (c->stopped) {
+        become_idle(c);
     } else if (engine_next(&c->engine, loop_now(c->spec.loop), &c->current, &when)) {
         c->working = true;
         c->call.refreshed = false;
         enter(c, PHASE_CHECK);
-    } else if (when != USEC_NEVER) {
-        schedule(c, when);
     } else {
-        finish(c);
+        if (when != USEC_NEVER) {
+            schedule(c, when);
+        }
+        /* Whoever stays does not let what fails hold up what is taken off the list. */
+        if (when == USEC_NEVER || c->spec.stays) {
+            finish(c);
+        }
     }
-    engine_check(&c->engine);
 }
 
 /* Marks of a life before this one. Those of resources that nobody asks for mean nothing. */
@@ -441,6 +479,7 @@ int converge_start(struct converge *c, const struct converge_spec *spec, struct 
     *c = (struct converge){ .spec = *spec };
     loop_timer_init(&c->timer, spec->loop, on_timer, c);
     engine_init(&c->engine, spec->graph, &spec->rules, &c->memory);
+    c->engine.random = loop_random(spec->loop);
     c->vertices = ARENA_ARRAY(&c->memory, struct converge_vertex, spec->graph->resources->n);
     c->originals = (struct originals){
         .root = spec->root,
@@ -471,7 +510,62 @@ void converge_done(struct converge *c)
     journal_done(&c->journal);
     map_done(&c->ids);
     arena_done(&c->tmp);
+    arena_done(&c->removal_memory);
     arena_done(&c->memory);
+}
+
+/* ── staying ───────────────────────────────────────────────────────────────────────────────── */
+
+static void wake(struct converge *c)
+{
+    c->idle = false;
+    schedule(c, loop_now(c->spec.loop));
+}
+
+void converge_dirty(struct converge *c, uint32_t v)
+{
+    engine_dirty(&c->engine, v);
+    wake(c);
+}
+
+void converge_dirty_all(struct converge *c)
+{
+    for (uint32_t i = 0; i < c->spec.graph->resources->n; i++) {
+        engine_dirty(&c->engine, i);
+    }
+    if (c->records != NULL && c->record_next == c->record_n) {
+        c->records = NULL;
+        c->removal_n = 0;
+        c->record_n = 0;
+        c->record_next = 0;
+        arena_reset(&c->removal_memory);
+    }
+    wake(c);
+}
+
+void converge_stop(struct converge *c)
+{
+    c->stopped = true;
+    wake(c);
+}
+
+void converge_go_on(struct converge *c)
+{
+    c->stopped = false;
+    wake(c);
+}
+
+void converge_carry(struct converge *c, const struct converge *old)
+{
+    for (uint32_t i = 0; i < c->spec.graph->resources->n; i++) {
+        const struct resource *r = &c->spec.graph->resources->items[i];
+        const struct resource *was = map_find(&old->ids, r->id);
+        if (was != NULL && str_eq(was->json, r->json) && r->problem.n == 0) {
+            uint32_t v = (uint32_t)(was - old->spec.graph->resources->items);
+            engine_carry(&c->engine, i, &old->engine.vertices[v]);
+            c->vertices[i].saved = old->vertices[v].saved;
+        }
+    }
 }
 
 bool converge_is_good(const struct converge *c)

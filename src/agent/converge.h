@@ -23,6 +23,16 @@ struct converge_runner {
     void *ctx;
 };
 
+/* What was done to the machine, for whoever tells it. */
+enum converge_verb {
+    CONVERGE_CHANGED,  /* it is as it should be for the first time */
+    CONVERGE_REPAIRED, /* it was right before: drift */
+    CONVERGE_REFRESHED,
+    CONVERGE_FAILED,
+    CONVERGE_CONTESTED,
+    CONVERGE_REMOVED, /* or restored, or forgotten: converge.removals has more */
+};
+
 struct converge_spec {
     struct loop *loop; /* borrowed, as all below */
     struct root *root; /* read_only exactly when the rules say noop */
@@ -31,8 +41,15 @@ struct converge_spec {
     struct converge_runner runner;
     struct units units;   /* the service manager; without `ask` there is none */
     struct str state_dir; /* of the agent, on the machine */
-    void (*on_idle)(
-        void *ctx); /* nothing is left to do, and no retry is due later; from the loop */
+    /* It stays: what fails is tried again while the rest goes on. */
+    bool stays;
+    /* Nothing is left to do, and (unless it stays) no retry is due later; from the loop. */
+    void (*on_idle)(void *ctx);
+    /* Our own change is made, and the check behind it comes: what has been seen of this resource up
+     * to now is old. May be NULL, as the next one. */
+    void (*on_applied)(void *ctx, uint32_t v);
+    /* `v` is a vertex, or for CONVERGE_REMOVED an index of the removals. */
+    void (*on_action)(void *ctx, uint32_t v, enum converge_verb verb);
     void *ctx;
 };
 
@@ -64,9 +81,11 @@ struct converge {
     struct original_record *records; /* that are to be taken back, once nothing else is left */
     uint32_t record_n;
     uint32_t record_next;
+    struct arena removal_memory;
     struct arena memory;
     struct loop_timer timer;
     bool idle;
+    bool stopped; /* nothing new is begun */
     /* The work under way: */
     bool working;
     bool waiting; /* for a program or the service manager */
@@ -79,6 +98,16 @@ struct converge {
 NODISCARD
 int converge_start(struct converge *c, const struct converge_spec *spec, struct err *err);
 void converge_done(struct converge *c);
+
+/* Something may have happened to a resource: it is looked at soon. */
+void converge_dirty(struct converge *c, uint32_t v);
+/* All of them, and what is not listed any more. */
+void converge_dirty_all(struct converge *c);
+/* The work under way comes to its end, and nothing new is begun; on_idle says when. */
+void converge_stop(struct converge *c);
+void converge_go_on(struct converge *c);
+/* After converge_start: what has not changed since the graph before need not be looked at again. */
+void converge_carry(struct converge *c, const struct converge *old);
 
 /* Whether everything is right: nothing failed, nothing is blocked, nothing waits. */
 bool converge_is_good(const struct converge *c);

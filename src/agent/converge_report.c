@@ -50,6 +50,10 @@ static const char *word_of(const struct vertex *x)
         return "deferred";
     case VERTEX_BLOCKED:
         return "blocked";
+    case VERTEX_CONTESTED:
+        return "contested";
+    case VERTEX_VETOED:
+        return "vetoed";
     default:
         return "failed";
     }
@@ -64,8 +68,8 @@ static void add_vertex(const struct converge *c, uint32_t v, struct buf *out)
         return;
     }
     buf_printf(out, "%s: " STR_FMT " (" STR_FMT ")", word, STR_ARG(r->name), STR_ARG(r->id));
-    if (x->state == VERTEX_FAILED || x->state == VERTEX_BLOCKED) {
-        buf_printf(out, ": %s: %s", x->reason, x->message);
+    if (x->reason != NULL) {
+        buf_printf(out, ": %s: %s", x->reason, vertex_message(x));
     } else if (x->refreshed && x->changed) {
         buf_add(out, STR(", refreshed"));
     } else if (x->state == VERTEX_NOOP && c->vertices[v].difference_n == 0) {
@@ -79,9 +83,10 @@ static void add_vertex(const struct converge *c, uint32_t v, struct buf *out)
 
 static void add_summary(const struct converge *c, struct buf *out)
 {
-    static const enum vertex_state told[] = { VERTEX_NOOP, VERTEX_DEFERRED, VERTEX_FAILED,
-                                              VERTEX_BLOCKED };
-    static const char *const words[] = { "would change", "deferred", "failed", "blocked" };
+    static const enum vertex_state told[] = { VERTEX_NOOP,    VERTEX_DEFERRED,  VERTEX_FAILED,
+                                              VERTEX_BLOCKED, VERTEX_CONTESTED, VERTEX_VETOED };
+    static const char *const words[] = { "would change", "deferred",  "failed",
+                                         "blocked",      "contested", "vetoed" };
     struct engine_counts counts = engine_count(&c->engine);
     buf_printf(out, "%u of %u right, %u changed", counts.states[VERTEX_OK], counts.total,
                counts.changed);
@@ -126,7 +131,7 @@ static void write_vertex(const struct converge *c, uint32_t v, struct json_write
     jw_pair_bool(w, "refreshed", x->refreshed);
     if (x->reason != NULL) {
         jw_pair(w, "reason", str_from(x->reason));
-        jw_pair(w, "message", str_from(x->message));
+        jw_pair(w, "message", str_from(vertex_message(x)));
         jw_pair_i64(w, "tries", x->tries);
     }
     jw_key(w, STR("differences"));
@@ -156,6 +161,8 @@ static void write_counts(const struct converge *c, struct json_writer *w)
     jw_pair_i64(w, "failed", counts.states[VERTEX_FAILED]);
     jw_pair_i64(w, "blocked", counts.states[VERTEX_BLOCKED]);
     jw_pair_i64(w, "deferred", counts.states[VERTEX_DEFERRED]);
+    jw_pair_i64(w, "contested", counts.states[VERTEX_CONTESTED]);
+    jw_pair_i64(w, "vetoed", counts.states[VERTEX_VETOED]);
     jw_pair_i64(w, "changed", counts.changed);
     jw_obj_end(w);
 }

@@ -8,6 +8,7 @@
  *     check ─ no difference ─────────────────────────────→ Ok, or refresh first
  *       └──── differences ─ noop ────────────────────────→ Noop
  *                         ├ more disruptive than allowed ─→ Deferred
+ *                         ├ somebody else makes it so again and again ─→ Contested, for a wait
  *                         └ apply ─ check again ─ none ──→ Ok; those it notifies get a mark
  *                                              └ left ───→ Failed, tried again after a wait
  */
@@ -17,15 +18,23 @@
 #include "kube/retry.h"
 
 #define ENGINE_BACKOFF_MAX MINUTES(5)
+/* A resource that had to be repaired so often in so short a time is contested: somebody else wants
+ * it otherwise. It is repaired more and more seldom until it is left alone for that long. */
+#define ENGINE_CONTEST_REPAIRS 5u
+#define ENGINE_CONTEST_TIME MINUTES(10)
+#define ENGINE_CONTEST_WAIT SECONDS(10)
+#define ENGINE_CONTEST_WAIT_MAX MINUTES(15)
 
 enum vertex_state {
     VERTEX_UNKNOWN,
     VERTEX_OK,
-    VERTEX_NOOP,     /* it differs, and is to be left alone */
-    VERTEX_DRIFTED,  /* between check and apply */
-    VERTEX_FAILED,   /* tried again at retry_at, if ever */
-    VERTEX_BLOCKED,  /* by another that is not right */
-    VERTEX_DEFERRED, /* until more disruption is allowed */
+    VERTEX_NOOP,      /* it differs, and is to be left alone */
+    VERTEX_DRIFTED,   /* between check and apply */
+    VERTEX_FAILED,    /* tried again at retry_at, if ever */
+    VERTEX_BLOCKED,   /* by another that is not right */
+    VERTEX_DEFERRED,  /* until more disruption is allowed */
+    VERTEX_CONTESTED, /* it differs again, and is repaired at retry_at */
+    VERTEX_VETOED,    /* the machine's owner forbids it */
     VERTEX_STATES,
 };
 extern const char *const vertex_state_names[VERTEX_STATES];
@@ -37,6 +46,14 @@ enum engine_step {
     ENGINE_DONE,    /* with this vertex: ask for the next */
 };
 
+/* What is known of a resource that has been repaired. */
+struct vertex_contest {
+    usec_t repairs[ENGINE_CONTEST_REPAIRS]; /* when; the oldest is overwritten */
+    uint32_t repair_n;                      /* since it was last left alone */
+    bool contested;
+    struct backoff backoff;
+};
+
 struct vertex {
     enum vertex_state state;
     bool dirty;
@@ -44,13 +61,16 @@ struct vertex {
     bool changed;   /* by us, since engine_init */
     bool refreshed; /* likewise */
     bool busy;      /* its work is under way */
+    bool was_right; /* once, since engine_init: what differs now is drift */
     uint32_t by;    /* Blocked: by whom */
     uint32_t tries; /* that failed in a row */
     struct backoff backoff;
-    usec_t retry_at;    /* monotonic; USEC_NEVER = not by itself */
-    const char *reason; /* Failed: one word */
-    char message[256];
+    usec_t retry_at;                /* monotonic; USEC_NEVER = not by itself */
+    const char *reason;             /* Failed: one word */
+    char *message;                  /* of MESSAGE_SIZE bytes; NULL as long as there was none */
+    struct vertex_contest *contest; /* NULL as long as it was not repaired */
 };
+#define VERTEX_MESSAGE_SIZE 256u
 
 struct engine_rules {
     bool noop; /* of the whole machine */
@@ -62,15 +82,19 @@ struct engine {
     const struct graph *graph; /* borrowed: lives longer */
     struct vertex *vertices;
     struct engine_rules rules;
-    uint32_t blocked; /* how many are */
-    uint32_t cursor;  /* in graph->order: nothing before it is ready */
+    uint32_t blocked;  /* how many are */
+    uint32_t cursor;   /* in graph->order: nothing before it is ready */
+    usec_t now;        /* of the last engine_next */
+    usec_t retry_min;  /* no retry is due before */
+    uint64_t random;   /* state of the waits of contested resources */
+    struct arena *out; /* borrowed */
 };
 
 /* All vertices are dirty. */
 void engine_init(struct engine *e, const struct graph *graph, const struct engine_rules *rules,
                  struct arena *out);
 
-/* Something may have happened to it. */
+/* Something may have happened to it. A contested one is looked at when its wait is over. */
 void engine_dirty(struct engine *e, uint32_t v);
 /* A refresh is pending: of the journal, after a start. */
 void engine_mark(struct engine *e, uint32_t v);
@@ -90,6 +114,15 @@ void engine_refreshed(struct engine *e, uint32_t v);
 void engine_failed(struct engine *e, uint32_t v, usec_t now, uint64_t random, const char *reason,
                    const char *message);
 
+/* The machine's owner forbids it: it is not even looked at. */
+void engine_veto(struct engine *e, uint32_t v, const char *message);
+/* Takes over what is known of a resource that was the same in a graph before. */
+void engine_carry(struct engine *e, uint32_t v, const struct vertex *old);
+/* Whether somebody else keeps changing it, as of the last look. */
+bool engine_is_contested(const struct engine *e, uint32_t v, usec_t now);
+
+/* Why it is not right; empty when there is nothing to say. */
+const char *vertex_message(const struct vertex *x);
 /* Whether the changes of this vertex are only told. */
 bool engine_is_noop(const struct engine *e, uint32_t v);
 

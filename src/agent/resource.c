@@ -63,6 +63,21 @@ void resource_uses_parent(struct resource_prepare *p, struct str path)
     }
 }
 
+void resource_watch(const struct resource *r, watch_add_fn add, void *ctx)
+{
+    for (size_t i = 0; i < WATCH_NEEDS_MAX && r->type->watch[i].kind != WATCH_NONE; i++) {
+        const struct watch_need *need = &r->type->watch[i];
+        struct str path =
+            need->field != NULL ? resource_value(r, need->field)->text : str_from(need->path);
+        if (need->field == NULL || path.n > 0) {
+            add(ctx, need->kind, path);
+        }
+    }
+    if (r->type->watch_more != NULL) {
+        r->type->watch_more(r, add, ctx);
+    }
+}
+
 int resource_save_nothing(struct resource_call *call, struct original *ret, struct err *err)
 {
     (void)call;

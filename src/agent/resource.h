@@ -78,6 +78,29 @@ struct original {
     struct str data; /* content of any length; empty = none */
 };
 
+/* What tells that something may have happened to a resource. */
+enum watch_kind {
+    WATCH_NONE,
+    WATCH_PATH,     /* a file or folder, and whatever leads to it; links are followed */
+    WATCH_LINK,     /* what has this name; where a link leads does not matter */
+    WATCH_KERNEL,   /* a parameter below /proc/sys */
+    WATCH_MOUNTS,   /* the table of mounts; no path */
+    WATCH_SWAPS,    /* likewise of swap */
+    WATCH_HOSTNAME, /* the running kernel's */
+    WATCH_CLOCK,    /* nothing does: it is looked at again and again */
+};
+
+#define WATCH_NEEDS_MAX 4u
+
+/* One line of a type's table: the path is a field's, or always the same. */
+struct watch_need {
+    enum watch_kind kind;
+    const char *field;
+    const char *path;
+};
+
+typedef void (*watch_add_fn)(void *ctx, enum watch_kind kind, struct str path);
+
 struct resource_type {
     const char *name;
     struct field_table fields;
@@ -97,6 +120,10 @@ struct resource_type {
     int (*restore)(struct resource_call *call, const struct original *original, struct err *err);
     /* Somebody that it listens to has changed; NULL = that means nothing to it. */
     int (*refresh)(struct resource_call *call, struct err *err);
+    /* What is watched for it; a field that is not given needs nothing. */
+    struct watch_need watch[WATCH_NEEDS_MAX];
+    /* What the table cannot say; NULL = nothing. */
+    void (*watch_more)(const struct resource *r, watch_add_fn add, void *ctx);
 };
 
 extern const struct resource_type *const resource_types[]; /* by name; ends with NULL */
@@ -152,6 +179,8 @@ struct resource_call {
 /* The texts are copied as far as people need them; nothing of a sensitive resource is. */
 void resource_differs(struct resource_call *call, const char *property, struct str was,
                       struct str want);
+/* Calls `add` for all that its type's table asks for. */
+void resource_watch(const struct resource *r, watch_add_fn add, void *ctx);
 const struct field_value *resource_value(const struct resource *r, const char *name);
 /* `save` and `restore` of a type that leaves nothing to undo. */
 int resource_save_nothing(struct resource_call *call, struct original *ret, struct err *err);

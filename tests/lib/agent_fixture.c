@@ -295,7 +295,7 @@ struct str agent_said(struct agent_fixture *f, const char *name)
     const struct vertex *x = agent_vertex(f, name);
     return arena_printf(&f->memory, "%s%s%s%s%s", vertex_state_names[x->state],
                         x->changed ? ", changed" : "", x->refreshed ? ", refreshed" : "",
-                        x->reason != NULL ? ": " : "", x->reason != NULL ? x->message : "");
+                        x->reason != NULL ? ": " : "", x->reason != NULL ? vertex_message(x) : "");
 }
 
 /* ── kills ─────────────────────────────────────────────────────────────────────────────────── */

@@ -179,6 +179,17 @@ static int check(struct resource_call *call, struct err *err)
     return resource_value(call->resource, "exec")->given ? check_script(call, g, err) : 0;
 }
 
+static void watch_more(const struct resource *r, watch_add_fn add, void *ctx)
+{
+    const struct conditions *c = r->prepared;
+    for (uint32_t i = 0; i < c->n; i++) {
+        resource_watch(&c->items[i], add, ctx);
+    }
+    if (resource_value(r, "exec")->given) {
+        add(ctx, WATCH_CLOCK, STR_NONE);
+    }
+}
+
 const struct resource_type resource_type_assert = {
     .name = "assert",
     .fields = FIELD_TABLE(fields),
@@ -189,4 +200,5 @@ const struct resource_type resource_type_assert = {
     .check = check,
     .save = resource_save_nothing,
     .restore = resource_restore_nothing,
+    .watch_more = watch_more,
 };

@@ -120,4 +120,5 @@ const struct resource_type resource_type_block = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .field = "path" } },
 };

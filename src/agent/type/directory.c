@@ -143,4 +143,5 @@ const struct resource_type resource_type_directory = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .field = "path" } },
 };

@@ -188,4 +188,5 @@ const struct resource_type resource_type_exec = {
     .save = resource_save_nothing, /* what a program does cannot be known */
     .restore = resource_restore_nothing,
     .refresh = run,
+    .watch = { { WATCH_PATH, .field = "creates" } },
 };

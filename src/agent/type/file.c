@@ -244,4 +244,5 @@ const struct resource_type resource_type_file = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .field = "path" }, { WATCH_PATH, .field = "source" } },
 };

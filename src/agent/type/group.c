@@ -232,4 +232,5 @@ const struct resource_type resource_type_group = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .path = "/etc/passwd" }, { WATCH_PATH, .path = "/etc/group" } },
 };

@@ -232,4 +232,5 @@ const struct resource_type resource_type_kernel_arg = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .path = "/etc/default/grub" } },
 };

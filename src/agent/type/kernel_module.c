@@ -246,6 +246,16 @@ static int restore(struct resource_call *call, const struct original *original, 
     return r < 0 || loaded == m->loaded ? r : tool_run_all(call, restore_next, &loaded, err);
 }
 
+static void watch_more(const struct resource *r, watch_add_fn add, void *ctx)
+{
+    const struct module *m = r->prepared;
+    add(ctx, WATCH_CLOCK, STR_NONE);
+    if (m->load_path.n > 0) {
+        add(ctx, WATCH_PATH, m->load_path);
+        add(ctx, WATCH_PATH, m->probe_path);
+    }
+}
+
 const struct resource_type resource_type_kernel_module = {
     .name = "kernelModule",
     .fields = FIELD_TABLE(fields),
@@ -257,4 +267,5 @@ const struct resource_type resource_type_kernel_module = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch_more = watch_more,
 };

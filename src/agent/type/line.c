@@ -171,4 +171,5 @@ const struct resource_type resource_type_line = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .field = "path" } },
 };

@@ -451,4 +451,5 @@ const struct resource_type resource_type_package = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .path = "/var/lib/dpkg/status" } },
 };

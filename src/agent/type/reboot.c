@@ -39,4 +39,5 @@ const struct resource_type resource_type_reboot = {
     .save = resource_save_nothing,
     .restore = resource_restore_nothing,
     .refresh = reboot_mark_set,
+    .watch = { { WATCH_PATH, .path = "/run/reboot-required" } },
 };

@@ -283,4 +283,5 @@ const struct resource_type resource_type_service = {
     .save = save,
     .restore = restore,
     .refresh = refresh,
+    .watch = { { WATCH_CLOCK } },
 };

@@ -152,4 +152,5 @@ const struct resource_type resource_type_setting = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .field = "path" } },
 };

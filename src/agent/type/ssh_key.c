@@ -248,4 +248,5 @@ const struct resource_type resource_type_ssh_key = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .path = "/etc/passwd" }, { WATCH_CLOCK } },
 };

@@ -99,4 +99,5 @@ const struct resource_type resource_type_symlink = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_LINK, .field = "path" } },
 };

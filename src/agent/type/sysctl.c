@@ -273,6 +273,19 @@ static int restore(struct resource_call *call, const struct original *original, 
     return result;
 }
 
+static void watch_more(const struct resource *r, watch_add_fn add, void *ctx)
+{
+    const struct sysctl *s = r->prepared;
+    /* It tells by poll(2), also of a change by sethostname(2). */
+    bool polled = str_eq(s->path, STR("/proc/sys/kernel/hostname"));
+    if (resource_value(r, "runtime")->truth) {
+        add(ctx, polled ? WATCH_HOSTNAME : WATCH_KERNEL, s->path);
+    }
+    if (resource_value(r, "persist")->truth) {
+        add(ctx, WATCH_PATH, resource_value(r, "file")->text);
+    }
+}
+
 const struct resource_type resource_type_sysctl = {
     .name = "sysctl",
     .fields = FIELD_TABLE(fields),
@@ -284,4 +297,5 @@ const struct resource_type resource_type_sysctl = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch_more = watch_more,
 };

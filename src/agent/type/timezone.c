@@ -158,4 +158,5 @@ const struct resource_type resource_type_timezone = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_LINK, .path = "/etc/localtime" }, { WATCH_PATH, .path = "/etc/timezone" } },
 };

@@ -157,6 +157,12 @@ static int restore(struct resource_call *call, const struct original *original, 
     return r < 0 ? r : unit_run_all(call, u->name, RELOAD_TIME, next, u, err);
 }
 
+static void watch_more(const struct resource *r, watch_add_fn add, void *ctx)
+{
+    const struct unit *u = r->prepared;
+    add(ctx, WATCH_PATH, u->path);
+}
+
 const struct resource_type resource_type_unit = {
     .name = "unit",
     .fields = FIELD_TABLE(fields),
@@ -169,4 +175,5 @@ const struct resource_type resource_type_unit = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch_more = watch_more,
 };

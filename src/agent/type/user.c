@@ -469,4 +469,7 @@ const struct resource_type resource_type_user = {
     .apply = apply,
     .save = save,
     .restore = restore,
+    .watch = { { WATCH_PATH, .path = "/etc/passwd" },
+               { WATCH_PATH, .path = "/etc/group" },
+               { WATCH_PATH, .path = "/etc/shadow" } },
 };

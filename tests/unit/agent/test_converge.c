@@ -297,7 +297,8 @@ TEST(converge_prints_what_it_did)
     CHECK_STR(
         buf_str(&out),
         "{\"counts\":{\"total\":2,\"ok\":1,\"noop\":0,\"failed\":1,\"blocked\":0,"
-        "\"deferred\":0,\"changed\":1},\"resources\":[{\"name\":\"a\",\"id\":\"file:/etc/a\","
+        "\"deferred\":0,\"contested\":0,\"vetoed\":0,\"changed\":1},\"resources\":[{\"name\":\"a\","
+        "\"id\":\"file:/etc/a\","
         "\"state\":\"Ok\",\"changed\":true,\"refreshed\":false,\"differences\":[{"
         "\"property\":\"content\",\"was\":\"line 2: two\",\"want\":\"line 2: too\"}]},{"
         "\"name\":\"b\",\"id\":\"invalid:b\",\"state\":\"Failed\",\"changed\":false,"
