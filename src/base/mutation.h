@@ -95,6 +95,17 @@ enum mutation {
     MUTATION_ESX_UNRESERVED,    /* takes nodes whatever the limits say */
     MUTATION_ESX_CORDON_OURS,   /* takes every cordon for its own */
     MUTATION_ESX_READ_LONG_AGO, /* goes on what a vCenter said when it last led */
+    /* Of NodeMaintenances. */
+    MUTATION_VISIT_ANY_TIME,    /* visits begin whatever the windows say */
+    MUTATION_VISITS_UNCOUNTED,  /* as many visits at once as there are machines */
+    MUTATION_SPREAD_IGNORED,    /* as many visits in one zone as there are places */
+    MUTATION_VISIT_UNGRANTED,   /* visits begin before their request is approved */
+    MUTATION_RUN_REPEATED,      /* what a machine has done is forgotten */
+    MUTATION_JOB_UNRECORDED,    /* acts while the record of it is being written */
+    MUTATION_REBOOT_AGAIN,      /* orders one more reboot while the machine settles */
+    MUTATION_VISIT_CORDON_LEFT, /* a visit ends and leaves its cordon */
+    MUTATION_REQUEST_LEFT,      /* the request of a visit whose Node is gone stays */
+    MUTATION_PLACE_LEFT,        /* a visit ends and its place is not given back */
     MUTATION_COUNT,
 };
 

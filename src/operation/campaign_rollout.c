@@ -97,6 +97,9 @@ static struct due_answer member_due(const struct campaign *c, const struct campa
         s = NULL; /* of an object of the same name that is gone */
     }
     struct due_history history = member_history(s);
+    if (mutated(c->o->core->client.mutations, MUTATION_RUN_REPEATED)) {
+        history = (struct due_history){ 0 };
+    }
     usec_t rerun = rerun_time(c->rerun, op->spec->name, machine->name);
     if (history.result == DUE_RESULT_FAILED) {
         rerun = MAX(rerun, c->resumed_at);
@@ -464,12 +467,18 @@ static void campaign_fill_spec(const struct campaign *c, struct rollout_wave *wa
     const struct maintenance_rollout *r = &c->m->rollout;
     uint32_t limit = spec_share_of(r->max_concurrent, c->member_n);
     uint32_t kept = campaign_kept_cordons(c);
+    if (mutated(c->o->core->client.mutations, MUTATION_VISITS_UNCOUNTED)) {
+        limit = c->member_n + kept;
+    }
     *ret = (struct rollout_spec){
         .max_concurrent = { limit, false },
         .max_active = MIN(limit, MAINTENANCE_VISITS_MAX) > kept
                           ? MIN(limit, MAINTENANCE_VISITS_MAX) - kept
                           : 0,
-        .spread_max = r->spread_key.n > 0 ? r->spread_max : 0,
+        .spread_max =
+            r->spread_key.n > 0 && !mutated(c->o->core->client.mutations, MUTATION_SPREAD_IGNORED)
+                ? r->spread_max
+                : 0,
         .by = rollout_order(c),
         .control_plane = r->control_plane == CONTROL_PLANE_FIRST  ? ROLLOUT_CP_FIRST
                          : r->control_plane == CONTROL_PLANE_LAST ? ROLLOUT_CP_LAST

@@ -39,7 +39,8 @@ static bool place_stays(const struct campaign *c, const struct maintenance_place
     }
     const struct campaign_member *m = campaign_member(c, machine);
     bool kept = str_eq(node_annotation(machine->node, KEY_KEPT_CORDON), c->m->meta.uid);
-    return kept || (m != NULL && (m->visited || campaign_wants(c, machine)));
+    return kept || (m != NULL && (m->visited || campaign_wants(c, machine))) ||
+           mutated(c->o->core->client.mutations, MUTATION_PLACE_LEFT);
 }
 
 static void campaign_find_places(struct campaign *c)

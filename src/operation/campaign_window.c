@@ -181,6 +181,10 @@ void campaign_look_at_window(struct campaign *c)
         }
     }
     campaign_look_at_close(c, &parts);
+    if (mutated(c->o->core->client.mutations, MUTATION_VISIT_ANY_TIME)) {
+        c->open = true;
+        c->may_start = true;
+    }
     if (!c->open) {
         campaign_wait_for_window(c, arena_printf(&c->o->tmp, "the window opens next: " STR_FMT,
                                                  STR_ARG(window_time(c->window.start, text))));

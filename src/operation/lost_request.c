@@ -162,6 +162,9 @@ void lost_request_look(struct operations *o)
         return;
     }
     const struct store_item *item = lost_request_find(o);
+    if (mutated(o->core->client.mutations, MUTATION_REQUEST_LEFT)) {
+        return;
+    }
     const struct maintenance_request *m = item != NULL ? item->object : NULL;
     if (m == NULL) {
         return;

@@ -616,6 +616,9 @@ static void work_visit(struct work *w, const struct turn_machine *machine)
         work_end_visit(w, machine, &plan.record);
     } else if (!visit_record_same(&v, &stored)) {
         work_write_visit(w, machine, &v);
+        if (mutated(o->core->client.mutations, MUTATION_JOB_UNRECORDED)) {
+            work_act(w, machine, &v, &plan);
+        }
     } else {
         work_act(w, machine, &v, &plan);
     }

@@ -402,4 +402,11 @@ void work_act(struct work *w, const struct turn_machine *machine, const struct v
     if (plan->reboot) {
         act_reboot(w, machine, v);
     }
+    if (mutated(w->o->core->client.mutations, MUTATION_REBOOT_AGAIN) &&
+        v->phase == VISIT_SETTLING && v->reboot_id.n > 0 && machine->node != NULL) {
+        struct visit_record again = *v;
+        again.reboot_id = v->id;
+        again.boot_id = machine->node->boot_id;
+        act_reboot(w, machine, &again);
+    }
 }

@@ -74,6 +74,13 @@ static void facts_add_request(const struct work *w, const struct visit_record *v
     f->request_held = o->core->arbiter != NULL &&
                       arbiter_holds(o->core->arbiter, m->uid, m->status.grant) &&
                       (m->state != MR_STATE_APPROVED || work_implied_limit_allows(w, m));
+    if (mutated(o->core->client.mutations, MUTATION_VISIT_UNGRANTED) &&
+        m->state == MR_STATE_PENDING) {
+        f->request_state = MR_STATE_IN_PROGRESS;
+        f->request_phase = MR_PHASE_IN_PROGRESS;
+        f->request_grant = 1;
+        f->request_held = true;
+    }
 }
 
 /* ── what may begin ────────────────────────────────────────────────────────────────────────── */
@@ -164,6 +171,10 @@ static void facts_add_node(const struct work *w, const struct turn_machine *mach
     }
     f->unschedulable = node->unschedulable;
     f->visit_mark = node_annotation(node, KEY_VISIT_CORDON);
+    if (mutated(w->o->core->client.mutations, MUTATION_VISIT_CORDON_LEFT) &&
+        v->phase == VISIT_ENDING) {
+        f->visit_mark = STR_NONE;
+    }
     f->request_mark = node_annotation(node, KEY_REQUEST_CORDON);
     struct str kept = node_annotation(node, KEY_KEPT_CORDON);
     for (uint32_t i = 0; kept.n > 0 && i < v->run_n; i++) {

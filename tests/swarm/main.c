@@ -94,6 +94,16 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_ESX_UNRESERVED] = "esx-unreserved",
     [MUTATION_ESX_CORDON_OURS] = "esx-cordon-ours",
     [MUTATION_ESX_READ_LONG_AGO] = "esx-read-long-ago",
+    [MUTATION_VISIT_ANY_TIME] = "visit-any-time",
+    [MUTATION_VISITS_UNCOUNTED] = "visits-uncounted",
+    [MUTATION_SPREAD_IGNORED] = "spread-ignored",
+    [MUTATION_VISIT_UNGRANTED] = "visit-ungranted",
+    [MUTATION_RUN_REPEATED] = "run-repeated",
+    [MUTATION_JOB_UNRECORDED] = "job-unrecorded",
+    [MUTATION_REBOOT_AGAIN] = "reboot-again",
+    [MUTATION_VISIT_CORDON_LEFT] = "visit-cordon-left",
+    [MUTATION_REQUEST_LEFT] = "request-left",
+    [MUTATION_PLACE_LEFT] = "place-left",
 };
 
 /* Where a bug can show itself at all; elsewhere it would only cost time. STORIES: anywhere. */
@@ -137,6 +147,17 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_STRIKE_BY_REQUEST:
     case MUTATION_FORGED_ADOPTED:
         return STORY_REQUESTS;
+    case MUTATION_VISIT_ANY_TIME:
+    case MUTATION_VISITS_UNCOUNTED:
+    case MUTATION_SPREAD_IGNORED:
+    case MUTATION_VISIT_UNGRANTED:
+    case MUTATION_RUN_REPEATED:
+    case MUTATION_JOB_UNRECORDED:
+    case MUTATION_REBOOT_AGAIN:
+    case MUTATION_VISIT_CORDON_LEFT:
+    case MUTATION_REQUEST_LEFT:
+    case MUTATION_PLACE_LEFT:
+        return STORY_OPERATIONS;
     default:
         return STORY_COUNT;
     }
