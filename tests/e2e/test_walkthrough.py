@@ -135,3 +135,17 @@ def test_every_file_that_the_sandbox_page_names_is_there():
         ["docs/" + link for link in re.findall(r"\]\((?!http)([^)#]+)", text)]
     assert named
     assert [path for path in named if not os.path.exists(os.path.join(ROOT, path))] == []
+
+
+def test_the_recipes_of_profiles_are_found_fine(tmp_path):
+    with open(os.path.join(ROOT, "docs", "profiles.md"), encoding="utf-8") as f:
+        recipes = f.read().partition("## Recipes\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", recipes, re.M | re.S)
+    names = re.findall(r"name: (\w+)", "".join(blocks))
+    assert {"no_alerts", "night", "one_a_pool", "two_in_all"} <= set(names)
+    path = tmp_path / "maintenance.yaml"
+    path.write_text("instances:\n  check:\n" + "".join(f"  {line}\n" for block in blocks for line in block.splitlines()) +
+                    "profiles:\n- name: p\n  operational:\n    transitions:\n"
+                    f"    - {{check: '{' && '.join(names)}', next: in-maintenance}}\n", encoding="utf-8")
+    said = subprocess.run([drydock(), "check", "--strict", str(path)], capture_output=True, text=True, check=False)
+    assert said.returncode == 0 and f"fine, 2 profiles, {len(names)} checks" in said.stdout, said.stdout
