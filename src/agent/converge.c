@@ -363,6 +363,10 @@ static int take_back(struct converge *c, const struct original_record *record, s
     if (!record->resource_known) {
         return err_set(err, ERR_INVALID, "the record is of another version, which must undo it");
     }
+    struct str why;
+    if (how != ON_REMOVE_KEEP && veto_forbids(c->spec.veto, &record->resource, &c->tmp, &why)) {
+        return err_set(err, ERR_DENIED, STR_FMT, STR_ARG(why));
+    }
     int r = how == ON_REMOVE_KEEP
                 ? 0
                 : record->resource.type->restore(
@@ -473,6 +477,18 @@ static int take_marks(struct converge *c, struct err *err)
     return r;
 }
 
+static void take_vetoes(struct converge *c)
+{
+    for (uint32_t i = 0; i < c->spec.graph->resources->n; i++) {
+        const struct resource *r = &c->spec.graph->resources->items[i];
+        struct str why;
+        if (r->problem.n == 0 && veto_forbids(c->spec.veto, r, &c->tmp, &why)) {
+            engine_veto(&c->engine, i, why.p);
+        }
+    }
+    arena_reset(&c->tmp);
+}
+
 int converge_start(struct converge *c, const struct converge_spec *spec, struct err *err)
 {
     ASSERT(spec->root->read_only == spec->rules.noop);
@@ -496,6 +512,7 @@ int converge_start(struct converge *c, const struct converge_spec *spec, struct 
         converge_done(c);
         return r;
     }
+    take_vetoes(c);
     schedule(c, loop_now(spec->loop));
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "agent/engine.h"
 #include "agent/journal.h"
 #include "agent/originals.h"
+#include "agent/veto.h"
 #include "base/buf.h"
 #include "port/loop.h"
 
@@ -38,6 +39,7 @@ struct converge_spec {
     struct root *root; /* read_only exactly when the rules say noop */
     const struct graph *graph;
     struct engine_rules rules;
+    const struct veto *veto; /* of the machine's owner; NULL = nothing is forbidden */
     struct converge_runner runner;
     struct units units;   /* the service manager; without `ask` there is none */
     struct str state_dir; /* of the agent, on the machine */

@@ -386,6 +386,9 @@ void engine_carry(struct engine *e, uint32_t v, const struct vertex *old)
 {
     struct vertex *x = &e->vertices[v];
     bool settled = old->state == VERTEX_OK && !old->dirty && !old->refresh && !old->busy;
+    if (x->state == VERTEX_VETOED) {
+        return;
+    }
     x->was_right = old->was_right;
     x->changed = old->changed;
     if (old->contest != NULL) {

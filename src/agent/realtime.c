@@ -14,7 +14,8 @@ struct life {
     struct desired *desired;
     struct converge converge;
     struct watch *watch;
-    struct gather gather;
+    struct gather gather; /* of its resources, and of the owner's policy behind them */
+    struct veto veto;
     struct arena memory;
 };
 
@@ -141,12 +142,26 @@ static void on_readable(void *ctx)
     arm_gather(l->r);
 }
 
+/* The list or what the owner forbids has changed. The work under way ends first: a list that goes
+ * while its program runs would have nobody to take the program's end. */
+static void begin_anew(struct realtime *r)
+{
+    if (!r->stopping && !r->changed) {
+        r->changed = true;
+        converge_stop(&r->life->converge);
+    }
+}
+
 static void on_gathered(void *ctx)
 {
     struct realtime *r = ctx;
     uint32_t v;
     while (gather_take(&r->life->gather, loop_now(r->spec.loop), &v)) {
-        converge_dirty(&r->life->converge, v);
+        if (v == r->life->desired->resources.n) {
+            begin_anew(r);
+        } else {
+            converge_dirty(&r->life->converge, v);
+        }
     }
     arm_gather(r);
 }
@@ -199,7 +214,11 @@ static void count_blind(void *ctx, uint32_t owner, const char *why)
 static void look_blind(void *ctx, uint32_t owner, const char *why UNUSED)
 {
     struct realtime *r = ctx;
-    converge_dirty(&r->life->converge, owner);
+    if (owner < r->life->desired->resources.n) {
+        converge_dirty(&r->life->converge, owner);
+    } else {
+        begin_anew(r); /* the policy may say something else now */
+    }
 }
 
 /* Said once for a list, and again when it gets better. */
@@ -208,9 +227,11 @@ static void tell_blind(struct realtime *r)
     struct blind_look look = { .r = r };
     watch_each_blind(r->life->watch, count_blind, &look);
     if (look.n > 0 && !r->complained) {
-        const struct resource *first = &r->life->desired->resources.items[look.first];
+        struct str first = look.first < r->life->desired->resources.n
+                               ? r->life->desired->resources.items[look.first].name
+                               : STR(VETO_PATH);
         log_warn(r->spec.log, "some resources cannot be watched and are polled",
-                 KV_I64("paths", look.n), KV_STR("first", first->name), KV_TEXT("why", look.why),
+                 KV_I64("paths", look.n), KV_STR("first", first), KV_TEXT("why", look.why),
                  KV_US("every", REALTIME_POLL));
     } else if (look.n == 0 && r->complained) {
         log_info(r->spec.log, "all resources are watched");
@@ -276,7 +297,7 @@ static struct life *life_new(struct realtime *r, struct desired *desired, struct
         .root = r->spec.root, .on_news = on_news, .ctx = r, .watches_max = r->spec.watches_max
     };
     life->desired = desired;
-    gather_init(&life->gather, desired->resources.n, &life->memory);
+    gather_init(&life->gather, desired->resources.n + 1, &life->memory);
     life->watch = watch_new(&watch_spec, err);
     if (life->watch == NULL) {
         life_free(life);
@@ -285,10 +306,16 @@ static struct life *life_new(struct realtime *r, struct desired *desired, struct
     for (uint32_t i = 0; i < desired->resources.n; i++) {
         watch_resource(life->watch, i, &desired->resources.items[i]);
     }
+    watch_add(life->watch, desired->resources.n, WATCH_PATH, STR(VETO_PATH));
+    life->veto = veto_load(r->spec.root, &life->memory);
+    struct engine_rules rules = r->spec.rules;
+    rules.noop = rules.noop || life->veto.noop;
+    r->spec.root->read_only = rules.noop;
     struct converge_spec spec = { .loop = r->spec.loop,
                                   .root = r->spec.root,
                                   .graph = &desired->graph,
-                                  .rules = r->spec.rules,
+                                  .rules = rules,
+                                  .veto = &life->veto,
                                   .runner = r->spec.runner,
                                   .units = r->spec.units,
                                   .state_dir = r->spec.state_dir,
@@ -304,12 +331,32 @@ static struct life *life_new(struct realtime *r, struct desired *desired, struct
     return life;
 }
 
+/* A refusal is never silent. */
+static void tell_vetoes(struct realtime *r)
+{
+    const struct converge *c = &r->life->converge;
+    if (r->life->veto.noop) {
+        log_warn(r->spec.log, "nothing is changed: the machine's owner says 'mode noop'",
+                 KV_TEXT("policy", VETO_PATH));
+    }
+    for (uint32_t i = 0; i < c->spec.graph->resources->n; i++) {
+        const struct resource *resource = &c->spec.graph->resources->items[i];
+        if (c->engine.vertices[i].state == VERTEX_VETOED) {
+            log_warn(r->spec.log, "resource vetoed", KV_STR("name", resource->name),
+                     KV_STR("id", resource->id),
+                     KV_TEXT("message", vertex_message(&c->engine.vertices[i])));
+        }
+    }
+}
+
 static void flush_news(struct realtime *r)
 {
     uint32_t v;
     watch_read(r->life->watch, WATCH_SOURCE_FILES);
     while (gather_take(&r->life->gather, USEC_NEVER, &v)) {
-        converge_dirty(&r->life->converge, v);
+        if (v < r->life->desired->resources.n) {
+            converge_dirty(&r->life->converge, v);
+        }
     }
     loop_timer_stop(&r->gather_timer);
 }
@@ -323,6 +370,7 @@ static int adopt(struct realtime *r, struct err *err)
     struct desired *desired = result < 0 ? NULL : desired_new(text, err);
     struct life *life = desired == NULL ? NULL : life_new(r, desired, err);
     if (life == NULL) {
+        r->spec.root->read_only = r->life != NULL && r->life->converge.spec.rules.noop;
         return -(int)err->code;
     }
     if (r->life != NULL) {
@@ -339,6 +387,7 @@ static int adopt(struct realtime *r, struct err *err)
     arm_audit(r);
     log_info(r->spec.log, "list adopted", KV_STR("from", r->spec.source.name(r->spec.source.ctx)),
              KV_I64("resources", life->desired->resources.n));
+    tell_vetoes(r);
     return 0;
 }
 
@@ -356,16 +405,9 @@ static void adopt_change(struct realtime *r)
     converge_go_on(&r->life->converge);
 }
 
-/* The work under way ends first: a list that goes while its program runs would have nobody to take
- * the program's end. */
 static void on_source_change(void *ctx)
 {
-    struct realtime *r = ctx;
-    if (r->stopping || r->changed) {
-        return;
-    }
-    r->changed = true;
-    converge_stop(&r->life->converge);
+    begin_anew(ctx);
 }
 
 static void on_idle(void *ctx)

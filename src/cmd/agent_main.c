@@ -208,11 +208,18 @@ static int converge(const struct agent_flags *flags, const struct graph *graph, 
                     struct err *err)
 {
     struct converge c;
+    CLEANUP(arena_done)
+    struct arena memory = { 0 };
+    struct veto veto = veto_load(&m->root, &memory);
+    struct engine_rules rules = rules_of(flags, /* retries= */ 0);
+    rules.noop = rules.noop || veto.noop;
+    m->root.read_only = rules.noop;
     struct converge_spec spec = {
         .loop = m->loop,
         .root = &m->root,
         .graph = graph,
-        .rules = rules_of(flags, /* retries= */ 0),
+        .rules = rules,
+        .veto = &veto,
         .state_dir = flags->state_dir,
         .runner = { .run = program_run, .ctx = &m->programs },
         .units = systemd_units(m->systemd),

@@ -152,3 +152,50 @@ def test_a_command_line_that_is_wrong_is_refused():
     for flags in ([], ["--onec", "x"], ["--once", "x", "more"]):
         done = subprocess.run([AGENT, *flags], capture_output=True, text=True, check=False)
         assert done.returncode == 2 and done.stderr.startswith("drydock-agent: "), done.stderr
+
+
+def staying(script, resources, tmp_path):
+    """Runs a shell script beside an agent that stays; `wait_for CONDITION` waits for a condition, generously."""
+    path = tmp_path / "resources.json"
+    path.write_text(json.dumps({"resources": resources}))
+    frame = f"""{MACHINE}
+wait_for() {{ n=0; while ! eval "$1"; do n=$((n+1)); [ $n -lt 3000 ] || {{ echo "never: $1"; exit 1; }}; sleep 0.02; done; echo "$1"; }}
+{AGENT} --file {path} --state-dir /srv/state > /srv/log 2>&1 &
+AGENT=$!
+FILE={path}
+wait_for 'grep -q "machine checked" /srv/log'
+set +e
+{script}
+kill -TERM $AGENT; wait $AGENT; echo rc $?; cat /srv/log >&2
+"""
+    return subprocess.run(["unshare", "--mount", "sh", "-c", frame], capture_output=True, text=True, check=False, timeout=240)
+
+
+def test_an_agent_that_stays_repairs_what_is_changed(tmp_path):
+    resources = [
+        {"name": "dir", "type": "directory", "path": "/srv/etc/dir", "mode": "0755"},
+        {"name": "file", "type": "file", "path": "/srv/etc/dir/file", "content": "right\n", "notifies": ["reload"]},
+        {"name": "link", "type": "symlink", "path": "/srv/etc/link", "target": "dir/file"},
+        {"name": "reload", "type": "exec", "script": "echo x >> /srv/etc/reloads", "refreshOnly": True},
+        {"name": "data", "type": "mount", "path": "/srv/data", "device": "data", "fsType": "tmpfs", "persist": "none"},
+    ]
+    done = staying("""echo wrong > /srv/etc/dir/file; wait_for 'grep -q right /srv/etc/dir/file'; wait_for '[ "$(wc -l < /srv/etc/reloads)" = 2 ]'
+mv /srv/etc/dir /srv/etc/away; wait_for 'grep -q right /srv/etc/dir/file'
+ln -sfn elsewhere /srv/etc/link; wait_for '[ "$(readlink /srv/etc/link)" = dir/file ]'
+umount /srv/data; wait_for 'mountpoint -q /srv/data'
+""", resources, tmp_path)
+    assert "never" not in done.stdout and done.stdout.splitlines()[-1] == "rc 0", done.stdout + done.stderr
+    assert "list adopted" in done.stderr and "stopped" in done.stderr.splitlines()[-1], done.stderr
+
+
+def test_a_new_file_is_adopted_and_a_wrong_one_refused(tmp_path):
+    resources = [
+        {"name": "a", "type": "file", "path": "/srv/etc/a", "content": "one\n", "meta": {"onRemove": "Remove"}},
+        {"name": "b", "type": "file", "path": "/srv/etc/b", "content": "one\n"},
+    ]
+    done = staying("""echo 'resources: [' > $FILE; wait_for 'grep -q "list refused" /srv/log'; cat /srv/etc/a
+echo 'resources: [{name: b, type: file, path: /srv/etc/b, content: two}]' > $FILE; wait_for 'grep -q two /srv/etc/b'; wait_for '[ ! -e /srv/etc/a ]'
+""", resources, tmp_path)
+    lines = done.stdout.splitlines()
+    assert "one" in lines and "never" not in done.stdout and lines[-1] == "rc 0", done.stdout + done.stderr
+    assert "list refused, the old one stays in force" in done.stderr and " line=" in done.stderr

@@ -368,3 +368,56 @@ TEST(realtime_changes_nothing_in_a_noop_run)
     CHECK_STR(vertex_state_names[vertex(&f, "a")->state], "Ok");
     fixture_done(&f);
 }
+
+TEST(realtime_obeys_the_owner_of_the_machine_at_once)
+{
+    struct fixture f;
+    fixture_init(&f);
+    agent_write(&f.machine, VETO_PATH, "deny path /etc/a\n");
+    begin(&f, "resources:\n"
+              "- {name: a, type: file, path: /etc/a, content: right}\n"
+              "- {name: b, type: file, path: /etc/b, content: right, requires: [a]}\n"
+              "- {name: c, type: file, path: /etc/c, content: right}\n");
+    CHECK_STR(vertex_state_names[vertex(&f, "a")->state], "Vetoed");
+    CHECK_STR(vertex_message(vertex(&f, "a")), "line 1 of " VETO_PATH " forbids it");
+    CHECK_STR(vertex_state_names[vertex(&f, "b")->state], "Blocked");
+    CHECK_STR(agent_read(&f.machine, "/etc/a"), "(none)");
+    CHECK_STR(agent_read(&f.machine, "/etc/c"), "right");
+    CHECK_EQ(said(&f, "resource vetoed name=a"), 1);
+    agent_write(&f.machine, VETO_PATH, "deny pth /etc/a\n"); /* a slip of the pen */
+    run_for(&f, SECONDS(1));
+    CHECK_STR(vertex_state_names[vertex(&f, "c")->state], "Vetoed");
+    CHECK_EQ(unlink(agent_outside(&f.machine, VETO_PATH)), 0);
+    run_for(&f, SECONDS(1));
+    CHECK_STR(agent_read(&f.machine, "/etc/a"), "right");
+    CHECK_STR(agent_read(&f.machine, "/etc/b"), "right");
+    agent_write(&f.machine, VETO_PATH, "mode noop\n");
+    run_for(&f, SECONDS(1));
+    agent_write(&f.machine, "/etc/c", "wrong");
+    run_for(&f, SECONDS(1));
+    CHECK_STR(agent_read(&f.machine, "/etc/c"), "wrong");
+    CHECK_STR(vertex_state_names[vertex(&f, "c")->state], "Noop");
+    CHECK_EQ(said(&f, "nothing is changed: the machine's owner says 'mode noop'"), 1);
+    CHECK_EQ(unlink(agent_outside(&f.machine, VETO_PATH)), 0);
+    run_for(&f, SECONDS(1));
+    CHECK_STR(agent_read(&f.machine, "/etc/c"), "right");
+    fixture_done(&f);
+}
+
+TEST(realtime_takes_nothing_back_that_the_owner_forbids)
+{
+    struct fixture f;
+    fixture_init(&f);
+    agent_write(&f.machine, "/etc/a", "before");
+    begin(&f, "resources:\n"
+              "- {name: a, type: file, path: /etc/a, content: ours, meta: {onRemove: Restore}}\n"
+              "- {name: b, type: file, path: /etc/b, content: x}\n");
+    agent_write(&f.machine, VETO_PATH, "deny path /etc/a\n");
+    change(&f, "resources: [{name: b, type: file, path: /etc/b, content: x}]");
+    CHECK_STR(agent_read(&f.machine, "/etc/a"), "ours");
+    CHECK_EQ(said(&f, "resource taken off the list stays id=file:/etc/a"), 1);
+    CHECK_EQ(unlink(agent_outside(&f.machine, VETO_PATH)), 0);
+    run_for(&f, SECONDS(1)); /* now it may */
+    CHECK_STR(agent_read(&f.machine, "/etc/a"), "before");
+    fixture_done(&f);
+}
