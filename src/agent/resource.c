@@ -117,6 +117,17 @@ void resource_differs(struct resource_call *call, const char *property, struct s
     }
 }
 
+void resource_differs_in_state(struct resource_call *call, bool exists)
+{
+    resource_differs(call, "state", exists ? STR("present") : STR("absent"),
+                     exists ? STR("absent") : STR("present"));
+}
+
+bool resource_is_absent(const struct resource *r)
+{
+    return str_eq(resource_value(r, "state")->text, STR("absent"));
+}
+
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
 static int check_unknown(const struct field_table *table, const struct field_table *beside,

@@ -181,6 +181,10 @@ void resource_differs(struct resource_call *call, const char *property, struct s
                       struct str want);
 /* Calls `add` for all that its type's table asks for. */
 void resource_watch(const struct resource *r, watch_add_fn add, void *ctx);
+/* It is there and should not be, or the reverse. */
+void resource_differs_in_state(struct resource_call *call, bool exists);
+/* Of types with a field `state` that has these words. */
+bool resource_is_absent(const struct resource *r);
 const struct field_value *resource_value(const struct resource *r, const char *name);
 /* `save` and `restore` of a type that leaves nothing to undo. */
 int resource_save_nothing(struct resource_call *call, struct original *ret, struct err *err);

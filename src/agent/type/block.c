@@ -22,12 +22,25 @@ static bool is_one_line(struct str s)
     return s.n > 0 && str_find_char(s, '\n') == SIZE_MAX && str_find_char(s, '\0') == SIZE_MAX;
 }
 
+/* What is to be, and how the text is edited for that. */
+struct part {
+    struct edit edit; /* first: edit_check_own and edit_apply_own find it */
+    struct text_block spec;
+};
+
+static int edit_block(struct resource_call *call, const void *ctx, struct str text, struct str *ret,
+                      struct err *err)
+{
+    return text_block_edit(ctx, text, call->tmp, ret, err);
+}
+
 static int prepare(struct resource_prepare *p, struct err *err)
 {
     const struct resource *r = p->resource;
     struct str marker = resource_value(r, "marker")->text;
     struct str comment = resource_value(r, "comment")->text;
-    struct text_block *spec = ARENA_NEW(p->out, struct text_block);
+    struct part *part = ARENA_NEW(p->out, struct part);
+    struct text_block *spec = &part->spec;
     if (!is_one_line(marker) || !is_one_line(comment)) {
         return err_set(err, ERR_INVALID, "fields 'marker' and 'comment': want one line each");
     }
@@ -36,7 +49,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     spec->end =
         arena_printf(p->out, STR_FMT " END drydock " STR_FMT, STR_ARG(comment), STR_ARG(marker));
     spec->content = resource_value(r, "content")->text;
-    spec->absent = str_eq(resource_value(r, "state")->text, STR("absent"));
+    spec->absent = resource_is_absent(r);
     spec->at_start = str_eq(resource_value(r, "position")->text, STR("Start"));
     if (spec->absent == resource_value(r, "content")->given) {
         return err_set(err, ERR_INVALID,
@@ -52,35 +65,9 @@ static int prepare(struct resource_prepare *p, struct err *err)
             return err_set(err, ERR_INVALID, "field 'content': want it without the marks");
         }
     }
-    p->resource->prepared = spec;
+    part->edit = edit_of_fields(r, edit_block, spec, spec->absent);
+    p->resource->prepared = part;
     return edit_prepare(p, resource_value(r, "path")->text, err);
-}
-
-static int edit_block(struct resource_call *call, const void *ctx, struct str text, struct str *ret,
-                      struct err *err)
-{
-    return text_block_edit(ctx, text, call->tmp, ret, err);
-}
-
-static struct edit edit_of(const struct resource *r, const struct text_block *spec)
-{
-    return (struct edit){ .path = resource_value(r, "path")->text,
-                          .fn = edit_block,
-                          .ctx = spec,
-                          .create = resource_value(r, "create")->truth,
-                          .missing_is_right = spec->absent };
-}
-
-static int check(struct resource_call *call, struct err *err)
-{
-    struct edit edit = edit_of(call->resource, call->resource->prepared);
-    return edit_check(call, &edit, err);
-}
-
-static int apply(struct resource_call *call, struct err *err)
-{
-    struct edit edit = edit_of(call->resource, call->resource->prepared);
-    return edit_apply(call, &edit, err);
 }
 
 static int save(struct resource_call *call, struct original *ret, struct err *err)
@@ -88,7 +75,9 @@ static int save(struct resource_call *call, struct original *ret, struct err *er
     struct edit_original o = { 0 };
     struct str text;
     int r = edit_read(call, resource_value(call->resource, "path")->text, &text, &o.file, err);
-    r = r < 0 ? r : text_block_find(call->resource->prepared, text, &o.text, &o.had, err);
+    r = r < 0 ? r
+              : text_block_find(&((const struct part *)call->resource->prepared)->spec, text,
+                                &o.text, &o.had, err);
     edit_save(call, &o, ret);
     return r;
 }
@@ -100,13 +89,10 @@ static int restore(struct resource_call *call, const struct original *original, 
     if (r < 0) {
         return r;
     }
-    struct text_block spec = *(const struct text_block *)call->resource->prepared;
+    struct text_block spec = ((const struct part *)call->resource->prepared)->spec;
     spec.content = o.text;
     spec.absent = !o.had;
-    struct edit edit = edit_of(call->resource, &spec);
-    edit.missing_is_right = true;
-    edit.remove_empty = !o.file;
-    return edit_apply(call, &edit, err);
+    return edit_restore(call, &o, edit_block, &spec, err);
 }
 
 const struct resource_type resource_type_block = {
@@ -116,8 +102,8 @@ const struct resource_type resource_type_block = {
     .help = "lines of a text file between two marks; the rest of the file is anybody's",
     .example = "path: /etc/hosts, marker: registry, content: \"192.0.2.7 registry\\n\"",
     .prepare = prepare,
-    .check = check,
-    .apply = apply,
+    .check = edit_check_own,
+    .apply = edit_apply_own,
     .save = save,
     .restore = restore,
     .watch = { { WATCH_PATH, .field = "path" } },

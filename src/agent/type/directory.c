@@ -13,22 +13,14 @@ static const struct field fields[] = {
       .help = "make the folders above it, too, with mode 0755" },
 };
 
-static bool is_absent(const struct resource *r)
-{
-    return str_eq(resource_value(r, "state")->text, STR("absent"));
-}
-
 static int prepare(struct resource_prepare *p, struct err *err)
 {
     struct str path = resource_value(p->resource, "path")->text;
-    if (path_is_kernels(path)) {
-        return err_set(err, ERR_INVALID, "field 'path': '" STR_FMT "' is the kernel's",
-                       STR_ARG(path));
+    int r = path_prepare(p, path, err);
+    if (r == 0) {
+        path_uses_owner(p);
     }
-    p->resource->provides = arena_printf(p->out, "path:" STR_FMT, STR_ARG(path));
-    resource_uses_parent(p, path);
-    path_uses_owner(p);
-    return 0;
+    return r;
 }
 
 static int check_type(const struct path_state *state, struct err *err)
@@ -49,9 +41,8 @@ static int check(struct resource_call *call, struct err *err)
     }
     r = check_type(&state, err);
     r = r < 0 ? r : path_owner(call, &owner, err);
-    if (r == 0 && state.exists == is_absent(call->resource)) {
-        resource_differs(call, "state", state.exists ? STR("present") : STR("absent"),
-                         state.exists ? STR("absent") : STR("present"));
+    if (r == 0 && state.exists == resource_is_absent(call->resource)) {
+        resource_differs_in_state(call, state.exists);
     } else if (r == 0 && state.exists) {
         path_compare_owner(call, &owner, &state.st);
     }
@@ -78,13 +69,14 @@ static int apply(struct resource_call *call, struct err *err)
 {
     struct path_state state;
     struct str path = resource_value(call->resource, "path")->text;
-    bool make = !is_absent(call->resource) && resource_value(call->resource, "parents")->truth;
+    bool make =
+        !resource_is_absent(call->resource) && resource_value(call->resource, "parents")->truth;
     int r = path_look(call, path, make ? ROOT_WALK_MAKE : 0, &state, err);
     if (r < 0) {
         return r;
     }
     r = check_type(&state, err);
-    if (r == 0 && is_absent(call->resource)) {
+    if (r == 0 && resource_is_absent(call->resource)) {
         r = state.exists ? root_remove(call->root, &state.place, true, err) : 0;
     } else if (r == 0 && state.place.dir < 0) {
         r = err_set(err, ERR_NOTFOUND, "there is no folder for '" STR_FMT "'", STR_ARG(path));

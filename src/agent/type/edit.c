@@ -14,6 +14,25 @@ int edit_prepare(struct resource_prepare *p, struct str path, struct err *err)
     return 0;
 }
 
+struct edit edit_of_fields(const struct resource *r, edit_fn fn, const void *ctx, bool absent)
+{
+    return (struct edit){ .path = resource_value(r, "path")->text,
+                          .fn = fn,
+                          .ctx = ctx,
+                          .create = resource_value(r, "create")->truth,
+                          .missing_is_right = absent };
+}
+
+int edit_check_own(struct resource_call *call, struct err *err)
+{
+    return edit_check(call, call->resource->prepared, err);
+}
+
+int edit_apply_own(struct resource_call *call, struct err *err)
+{
+    return edit_apply(call, call->resource->prepared, err);
+}
+
 /* The file behind a link of root's is meant: /etc/resolv.conf and its like are links. */
 static int look(struct resource_call *call, struct str path, struct path_state *ret,
                 struct str *ret_text, struct err *err)
@@ -132,4 +151,15 @@ int edit_load(struct resource_call *call, const struct original *original,
     ret->text = jval_str(jval_get(v, STR("text")));
     ret->file = jval_bool(jval_get(v, STR("file")), true);
     return r;
+}
+
+int edit_restore(struct resource_call *call, const struct edit_original *o, edit_fn fn,
+                 const void *ctx, struct err *err)
+{
+    struct edit edit = { .path = resource_value(call->resource, "path")->text,
+                         .fn = fn,
+                         .ctx = ctx,
+                         .missing_is_right = true,
+                         .remove_empty = !o->file };
+    return edit_apply(call, &edit, err);
 }

@@ -21,6 +21,13 @@ struct edit {
     bool missing_is_right;
 };
 
+/* From the fields `path` and `create`. */
+struct edit edit_of_fields(const struct resource *r, edit_fn fn, const void *ctx, bool absent);
+
+/* `check` and `apply` of a type whose `prepared` begins with its struct edit. */
+int edit_check_own(struct resource_call *call, struct err *err);
+int edit_apply_own(struct resource_call *call, struct err *err);
+
 /* Adds the difference, if there is one. */
 NODISCARD
 int edit_check(struct resource_call *call, const struct edit *edit, struct err *err);
@@ -44,3 +51,7 @@ void edit_save(struct resource_call *call, const struct edit_original *o, struct
 NODISCARD
 int edit_load(struct resource_call *call, const struct original *original,
               struct edit_original *ret, struct err *err);
+/* Puts the part back, by `fn`; a file that was not there before goes with the last of its text. */
+NODISCARD
+int edit_restore(struct resource_call *call, const struct edit_original *o, edit_fn fn,
+                 const void *ctx, struct err *err);

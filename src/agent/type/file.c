@@ -17,11 +17,6 @@ static const struct field fields[] = {
       .help = "if the path is a symbolic link that root made, the file behind it is meant" },
 };
 
-static bool is_absent(const struct resource *r)
-{
-    return str_eq(resource_value(r, "state")->text, STR("absent"));
-}
-
 static unsigned walk_flags(const struct resource *r)
 {
     return resource_value(r, "followSymlink")->truth ? ROOT_WALK_FOLLOW : 0;
@@ -36,21 +31,17 @@ static int prepare(struct resource_prepare *p, struct err *err)
     if (content && source) {
         return err_set(err, ERR_INVALID, "fields 'content' and 'source': want one of them");
     }
-    if (is_absent(r) && (content || source)) {
+    if (resource_is_absent(r) && (content || source)) {
         return err_set(err, ERR_INVALID, "field 'state': found 'absent' beside a content");
     }
     const struct field_value *validate = resource_value(r, "validate");
     if (validate->given && (validate->item_n == 0 || !str_starts(validate->items[0], STR("/")))) {
         return err_set(err, ERR_INVALID, "field 'validate': want the path of a program first");
     }
-    if (path_is_kernels(path)) {
-        return err_set(err, ERR_INVALID,
-                       "field 'path': '" STR_FMT "' is the kernel's; want the resource that is "
-                       "made for it, such as sysctl",
-                       STR_ARG(path));
+    int result = path_prepare(p, path, err);
+    if (result < 0) {
+        return result;
     }
-    p->resource->provides = arena_printf(p->out, "path:" STR_FMT, STR_ARG(path));
-    resource_uses_parent(p, path);
     if (source) {
         resource_uses(p, "path", resource_value(r, "source")->text);
     }
@@ -85,11 +76,11 @@ static int check_type(const struct resource *r, const struct path_state *state, 
     }
     if (S_ISLNK(state->st.st_mode)) {
         /* Gone is gone: a link can be removed without asking where it leads. */
-        return is_absent(r) ? 0
-                            : err_set(err, ERR_DENIED,
-                                      "'" STR_FMT "' is a symbolic link; want a file, or "
-                                      "'followSymlink: true'",
-                                      STR_ARG(state->place.path));
+        return resource_is_absent(r) ? 0
+                                     : err_set(err, ERR_DENIED,
+                                               "'" STR_FMT "' is a symbolic link; want a file, or "
+                                               "'followSymlink: true'",
+                                               STR_ARG(state->place.path));
     }
     return err_set(err, ERR_INVALID, "'" STR_FMT "' is a %s, want a file",
                    STR_ARG(state->place.path),
@@ -109,7 +100,7 @@ static int check_present(struct resource_call *call, const struct path_state *st
         return r;
     }
     if (!state->exists) {
-        resource_differs(call, "state", STR("absent"), STR("present"));
+        resource_differs_in_state(call, /* exists= */ false);
         return 0;
     }
     if (given) {
@@ -132,9 +123,9 @@ static int check(struct resource_call *call, struct err *err)
         return r;
     }
     r = check_type(call->resource, &state, err);
-    if (r == 0 && is_absent(call->resource) && state.exists) {
-        resource_differs(call, "state", STR("present"), STR("absent"));
-    } else if (r == 0 && !is_absent(call->resource)) {
+    if (r == 0 && resource_is_absent(call->resource) && state.exists) {
+        resource_differs_in_state(call, /* exists= */ true);
+    } else if (r == 0 && !resource_is_absent(call->resource)) {
         r = check_present(call, &state, err);
     }
     root_place_done(&state.place);
@@ -210,7 +201,7 @@ static int apply(struct resource_call *call, struct err *err)
         return r;
     }
     r = check_type(call->resource, &state, err);
-    if (r == 0 && is_absent(call->resource)) {
+    if (r == 0 && resource_is_absent(call->resource)) {
         r = state.exists ? root_remove(call->root, &state.place, false, err) : 0;
     } else if (r == 0 && state.place.dir < 0) {
         r = err_set(err, ERR_NOTFOUND, "there is no folder for '" STR_FMT "'", STR_ARG(path));

@@ -43,7 +43,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
                        ACCOUNT_NUMBER_WANTED);
     }
     struct wanted *w = ARENA_NEW(p->out, struct wanted);
-    *w = (struct wanted){ .absent = str_eq(resource_value(r, "state")->text, STR("absent")),
+    *w = (struct wanted){ .absent = resource_is_absent(r),
                           .gid_given = gid->given,
                           .gid = (uint32_t)gid->number,
                           .join = members->items,
@@ -89,8 +89,7 @@ static int check(struct resource_call *call, struct err *err)
         return r;
     }
     if (exists == w->absent) {
-        resource_differs(call, "state", exists ? STR("present") : STR("absent"),
-                         exists ? STR("absent") : STR("present"));
+        resource_differs_in_state(call, exists);
         return 0;
     }
     if (w->gid_given && w->gid != group.gid) {

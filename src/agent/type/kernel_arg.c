@@ -45,7 +45,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     const struct resource *r = p->resource;
     struct str arg = resource_value(r, "arg")->text;
     const struct field_value *value = resource_value(r, "value");
-    bool absent = str_eq(resource_value(r, "state")->text, STR("absent"));
+    bool absent = resource_is_absent(r);
     if (arg.n == 0 || arg.n > 128 || !is_plain(arg, "_-.")) {
         return err_set(err, ERR_INVALID,
                        "field 'arg': found '" STR_FMT "', want a name such as mitigations",

@@ -49,13 +49,26 @@ static int check_match(const struct text_line *spec, struct arena *tmp, struct e
                : r;
 }
 
+/* What is to be, and how the text is edited for that. */
+struct part {
+    struct edit edit; /* first: edit_check_own and edit_apply_own find it */
+    struct text_line spec;
+};
+
+static int edit_line(struct resource_call *call, const void *ctx, struct str text, struct str *ret,
+                     struct err *err)
+{
+    return text_line_edit(ctx, text, call->tmp, ret, err);
+}
+
 static int prepare(struct resource_prepare *p, struct err *err)
 {
     const struct resource *r = p->resource;
     const struct field_value *line = resource_value(r, "line");
-    struct text_line *spec = ARENA_NEW(p->out, struct text_line);
+    struct part *part = ARENA_NEW(p->out, struct part);
+    struct text_line *spec = &part->spec;
     spec->line = line->text;
-    spec->absent = str_eq(resource_value(r, "state")->text, STR("absent"));
+    spec->absent = resource_is_absent(r);
     spec->position = read_position(resource_value(r, "position")->text);
     int result = compile(r, "match", p->out, &spec->match, err);
     result = result < 0 ? result : compile(r, "anchor", p->out, &spec->anchor, err);
@@ -74,41 +87,15 @@ static int prepare(struct resource_prepare *p, struct err *err)
             err, ERR_INVALID,
             "field 'anchor': want it with the positions After and Before, and only then");
     }
-    p->resource->prepared = spec;
+    part->edit = edit_of_fields(r, edit_line, spec, spec->absent);
+    p->resource->prepared = part;
     result = check_match(spec, p->out, err);
     return result < 0 ? result : edit_prepare(p, resource_value(r, "path")->text, err);
 }
 
-static int edit_line(struct resource_call *call, const void *ctx, struct str text, struct str *ret,
-                     struct err *err)
-{
-    return text_line_edit(ctx, text, call->tmp, ret, err);
-}
-
-static struct edit edit_of(const struct resource *r, const struct text_line *spec)
-{
-    return (struct edit){ .path = resource_value(r, "path")->text,
-                          .fn = edit_line,
-                          .ctx = spec,
-                          .create = resource_value(r, "create")->truth,
-                          .missing_is_right = spec->absent };
-}
-
-static int check(struct resource_call *call, struct err *err)
-{
-    struct edit edit = edit_of(call->resource, call->resource->prepared);
-    return edit_check(call, &edit, err);
-}
-
-static int apply(struct resource_call *call, struct err *err)
-{
-    struct edit edit = edit_of(call->resource, call->resource->prepared);
-    return edit_apply(call, &edit, err);
-}
-
 static int save(struct resource_call *call, struct original *ret, struct err *err)
 {
-    const struct text_line *spec = call->resource->prepared;
+    const struct text_line *spec = &((const struct part *)call->resource->prepared)->spec;
     struct edit_original o = { 0 };
     struct str text;
     int r = edit_read(call, resource_value(call->resource, "path")->text, &text, &o.file, err);
@@ -121,7 +108,7 @@ static int save(struct resource_call *call, struct original *ret, struct err *er
 static int restore_line(struct resource_call *call, const void *ctx, struct str text,
                         struct str *ret, struct err *err)
 {
-    const struct text_line *spec = call->resource->prepared;
+    const struct text_line *spec = &((const struct part *)call->resource->prepared)->spec;
     const struct edit_original *o = ctx;
     CLEANUP(buf_done)
     struct buf out = { 0 };
@@ -149,15 +136,10 @@ static int restore(struct resource_call *call, const struct original *original, 
 {
     struct edit_original o;
     int r = edit_load(call, original, &o, err);
-    if (r < 0 || (((const struct text_line *)call->resource->prepared)->absent && !o.had)) {
+    if (r < 0 || (((const struct part *)call->resource->prepared)->spec.absent && !o.had)) {
         return r;
     }
-    struct edit edit = { .path = resource_value(call->resource, "path")->text,
-                         .fn = restore_line,
-                         .ctx = &o,
-                         .remove_empty = !o.file,
-                         .missing_is_right = true };
-    return edit_apply(call, &edit, err);
+    return edit_restore(call, &o, restore_line, &o, err);
 }
 
 const struct resource_type resource_type_line = {
@@ -167,8 +149,8 @@ const struct resource_type resource_type_line = {
     .help = "one line of a text file; the rest of the file is anybody's",
     .example = "path: /etc/hosts, line: 192.0.2.7 registry, match: ' registry$'",
     .prepare = prepare,
-    .check = check,
-    .apply = apply,
+    .check = edit_check_own,
+    .apply = edit_apply_own,
     .save = save,
     .restore = restore,
     .watch = { { WATCH_PATH, .field = "path" } },

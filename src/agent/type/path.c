@@ -15,6 +15,19 @@ bool path_is_kernels(struct str path)
     return false;
 }
 
+int path_prepare(struct resource_prepare *p, struct str path, struct err *err)
+{
+    if (path_is_kernels(path)) {
+        return err_set(err, ERR_INVALID,
+                       "field 'path': '" STR_FMT "' is the kernel's; want the resource that is "
+                       "made for it, such as sysctl",
+                       STR_ARG(path));
+    }
+    p->resource->provides = arena_printf(p->out, "path:" STR_FMT, STR_ARG(path));
+    resource_uses_parent(p, path);
+    return 0;
+}
+
 unsigned path_flags(const struct resource *r)
 {
     return r->meta.unsafe_path ? ROOT_WALK_UNSAFE : 0;

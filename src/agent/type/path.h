@@ -18,6 +18,11 @@
 /* Whether it is below /proc, /sys or /dev. */
 bool path_is_kernels(struct str path);
 
+/* Refuses what is the kernel's; notes that the resource provides the path and comes after its
+ * folder. */
+NODISCARD
+int path_prepare(struct resource_prepare *p, struct str path, struct err *err);
+
 /* What is at a path. */
 struct path_state {
     struct root_place place; /* dir is -1 when a folder on the way is missing */

@@ -29,11 +29,6 @@ static enum setting_format read_format(struct str text)
     return format;
 }
 
-static bool is_absent(const struct resource *r)
-{
-    return str_eq(resource_value(r, "state")->text, STR("absent"));
-}
-
 static int prepare(struct resource_prepare *p, struct err *err)
 {
     const struct resource *r = p->resource;
@@ -48,7 +43,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     if (key->section.n > 0 && key->format != SETTING_INI) {
         return err_set(err, ERR_INVALID, "field 'section': want it with 'format: ini' only");
     }
-    if (resource_value(r, "value")->given == is_absent(r)) {
+    if (resource_value(r, "value")->given == resource_is_absent(r)) {
         return err_set(err, ERR_INVALID,
                        "field 'value': want it, and with 'state: absent' want it not");
     }
@@ -69,17 +64,14 @@ static int edit_setting(struct resource_call *call, const void *ctx, struct str 
 {
     const struct resource *r = call->resource;
     (void)ctx; /* the resource says it all */
-    return is_absent(r) ? setting_remove(r->prepared, text, call->tmp, ret, err)
-                        : setting_set(r->prepared, resource_value(r, "value")->text, text,
-                                      call->tmp, ret, err);
+    return resource_is_absent(r) ? setting_remove(r->prepared, text, call->tmp, ret, err)
+                                 : setting_set(r->prepared, resource_value(r, "value")->text, text,
+                                               call->tmp, ret, err);
 }
 
 static struct edit edit_of(const struct resource *r)
 {
-    return (struct edit){ .path = resource_value(r, "path")->text,
-                          .fn = edit_setting,
-                          .create = resource_value(r, "create")->truth,
-                          .missing_is_right = is_absent(r) };
+    return edit_of_fields(r, edit_setting, NULL, resource_is_absent(r));
 }
 
 /* The values say more than two lines would. */
@@ -97,7 +89,7 @@ static int check(struct resource_call *call, struct err *err)
         bool found = setting_find(r->prepared, text, call->tmp, &value);
         call->difference_n = before;
         resource_differs(call, "value", found ? value : STR("(none)"),
-                         is_absent(r) ? STR("(none)") : resource_value(r, "value")->text);
+                         resource_is_absent(r) ? STR("(none)") : resource_value(r, "value")->text);
     }
     return result;
 }
@@ -133,12 +125,7 @@ static int restore(struct resource_call *call, const struct original *original, 
     if (r < 0) {
         return r;
     }
-    struct edit edit = { .path = resource_value(call->resource, "path")->text,
-                         .fn = restore_setting,
-                         .ctx = &o,
-                         .missing_is_right = true,
-                         .remove_empty = !o.file };
-    return edit_apply(call, &edit, err);
+    return edit_restore(call, &o, restore_setting, &o, err);
 }
 
 const struct resource_type resource_type_setting = {

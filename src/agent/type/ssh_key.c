@@ -46,7 +46,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     }
     edit->key.options = options->text;
     edit->options_given = options->given;
-    edit->absent = str_eq(resource_value(r, "state")->text, STR("absent"));
+    edit->absent = resource_is_absent(r);
     edit->exclusive = resource_value(r, "exclusive")->truth;
     if (edit->absent && edit->exclusive) {
         return err_set(err, ERR_INVALID, "field 'exclusive': want it with 'state: present' only");

@@ -17,13 +17,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     if (target.n == 0 || target.n > TARGET_MAX || str_find_char(target, '\0') != SIZE_MAX) {
         return err_set(err, ERR_INVALID, "field 'target': found %zu bytes, want a path", target.n);
     }
-    if (path_is_kernels(path)) {
-        return err_set(err, ERR_INVALID, "field 'path': '" STR_FMT "' is the kernel's",
-                       STR_ARG(path));
-    }
-    p->resource->provides = arena_printf(p->out, "path:" STR_FMT, STR_ARG(path));
-    resource_uses_parent(p, path);
-    return 0;
+    return path_prepare(p, path, err);
 }
 
 static int check_type(const struct resource *r, const struct path_state *state, struct err *err)
@@ -51,7 +45,7 @@ static int check(struct resource_call *call, struct err *err)
         r = root_readlink(&state.place, call->tmp, &was, err);
     }
     if (r == 0 && !state.exists) {
-        resource_differs(call, "state", STR("absent"), STR("present"));
+        resource_differs_in_state(call, /* exists= */ false);
     } else if (r == 0 && (!S_ISLNK(state.st.st_mode) || !str_eq(was, want))) {
         resource_differs(call, "target", was, want);
     }

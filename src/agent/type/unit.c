@@ -75,7 +75,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     }
     u->content = resource_value(r, "content")->text;
     u->path = arena_printf(p->out, FOLDER STR_FMT, STR_ARG(u->name));
-    u->absent = str_eq(resource_value(r, "state")->text, STR("absent"));
+    u->absent = resource_is_absent(r);
     int result = dropin ? read_dropin(p, u, &given, err) : 0;
     if (result < 0) {
         return result;
@@ -99,8 +99,7 @@ static int check_file(struct resource_call *call, const struct unit *u, struct e
     int r =
         root_slurp(call->root, u->path, path_flags(call->resource), call->tmp, &text, &exists, err);
     if (r == 0 && exists == u->absent) {
-        resource_differs(call, "state", exists ? STR("present") : STR("absent"),
-                         exists ? STR("absent") : STR("present"));
+        resource_differs_in_state(call, exists);
     } else if (r == 0 && exists) {
         path_compare_content(call, text, u->content);
     }

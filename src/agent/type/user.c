@@ -83,7 +83,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     if (result < 0) {
         return result;
     }
-    *w = (struct wanted){ .absent = str_eq(resource_value(r, "state")->text, STR("absent")),
+    *w = (struct wanted){ .absent = resource_is_absent(r),
                           .join = groups->items,
                           .join_n = groups->item_n,
                           .only = resource_value(r, "exclusive")->truth,
@@ -236,8 +236,7 @@ static int check(struct resource_call *call, struct err *err)
         return r;
     }
     if (found.exists == w->absent) {
-        resource_differs(call, "state", found.exists ? STR("present") : STR("absent"),
-                         found.exists ? STR("absent") : STR("present"));
+        resource_differs_in_state(call, found.exists);
     }
     if (!found.exists || w->absent) {
         return 0;
