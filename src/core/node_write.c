@@ -35,7 +35,8 @@ static void node_write_add(struct node_write_wish *wish, const struct node_write
 
 void node_write_label(struct node_write_wish *wish, struct str key, struct str value)
 {
-    node_write_add(wish, &(struct node_write_edit){ .key = key, .value = value });
+    node_write_add(
+        wish, &(struct node_write_edit){ .key = key, .value = value, .remove = value.p == NULL });
 }
 
 void node_write_annotation(struct node_write_wish *wish, struct str key, struct str value)

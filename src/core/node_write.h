@@ -14,7 +14,7 @@
 #include "core/core.h"
 #include "kube/writer.h"
 
-#define NODE_WRITE_EDITS_MAX 8u
+#define NODE_WRITE_EDITS_MAX 72u /* the labels of a visit, and its mark */
 
 struct node_write_edit {
     bool annotation; /* otherwise a label */
@@ -31,9 +31,9 @@ struct node_write_wish {
     enum node_write_cordon cordon;
 };
 
-/* Add to a wish; texts are borrowed until node_write_step returns. */
+/* Add to a wish; texts are borrowed until node_write_step returns. `value` .p NULL removes it. */
 void node_write_label(struct node_write_wish *wish, struct str key, struct str value);
-/* An annotation must be one that a part keeps (struct core_part). `value` .p NULL removes it. */
+/* An annotation must be one that a part keeps (struct core_part). */
 void node_write_annotation(struct node_write_wish *wish, struct str key, struct str value);
 
 enum node_write_result {

@@ -98,6 +98,10 @@
 #define KEY_PROFILE_CORDON STR(KEYS_OWN "cordoned-by")         /* for a profile */
 #define KEY_REQUEST_CORDON STR("repairman.k8s.io/cordoned-by") /* for a MaintenanceRequest */
 #define KEY_VISIT_CORDON STR(KEYS_OWN "visit-cordon") /* for a visit of operations: its id */
+/* The same for labels that a visit of operations has set: its id. */
+#define KEY_VISIT_LABELS STR(KEYS_OWN "visit-labels")
+/* Label of Kubernetes: cloud providers take the node out of their load balancers. */
+#define KEY_NO_LOAD_BALANCER STR("node.kubernetes.io/exclude-from-external-load-balancers")
 /* A visit failed, and left it: the UID of the NodeMaintenance. */
 #define KEY_KEPT_CORDON STR(KEYS_OWN "kept-cordon")
 

@@ -4,6 +4,7 @@ static const struct str phase_names[] = {
     [VISIT_NONE] = STR_INIT(""),
     [VISIT_CHECKING] = STR_INIT("Checking"),
     [VISIT_REQUESTED] = STR_INIT("Requested"),
+    [VISIT_LABELLING] = STR_INIT("Labelling"),
     [VISIT_CORDONING] = STR_INIT("Cordoning"),
     [VISIT_DRAINING] = STR_INIT("Draining"),
     [VISIT_RUNNING] = STR_INIT("Running"),
@@ -143,6 +144,31 @@ static struct visit_drain read_drain(const struct jval *drain, struct arena *out
     };
 }
 
+/* None where it is not said: an empty value is one. */
+static struct str read_value(const struct jval *object, const char *key, struct arena *out)
+{
+    const struct jval *v = jval_get(object, str_from(key));
+    return jval_kind(v) == JSTR ? arena_str(out, jval_str(v)) : STR_NONE;
+}
+
+static bool read_labels(const struct jval *labels, struct arena *out, struct visit_record *ret)
+{
+    uint32_t count = jval_kind(labels) == JARR ? labels->n : 0;
+    if (count > VISIT_LABELS_MAX) {
+        return false;
+    }
+    ret->labels = ARENA_ARRAY(out, struct visit_label, count);
+    JVAL_EACH (labels, label) {
+        ret->labels[ret->label_n++] = (struct visit_label){
+            .key = read_value(label, "key", out),
+            .value = read_value(label, "value", out),
+            .old = read_value(label, "old", out),
+            .after = read_value(label, "after", out),
+        };
+    }
+    return true;
+}
+
 bool visit_record_read(const struct jval *visit, struct arena *out, struct visit_record *ret)
 {
     *ret = (struct visit_record){ .phase = VISIT_NONE };
@@ -169,6 +195,7 @@ bool visit_record_read(const struct jval *visit, struct arena *out, struct visit
         .deadline = jval_time(jval_get(visit, STR("deadline")), USEC_NEVER),
         .cordon = cordon < ARRAY_LEN(cordon_names) ? cordon : VISIT_CORDON_OTHERS,
         .drain = read_drain(jval_get(visit, STR("drain")), out),
+        .leave_wait = read_seconds(visit, "leaveSeconds", 0),
         .min_ready = read_seconds(visit, "minReadySeconds", 0),
         .reboot_timeout = read_seconds(visit, "rebootTimeoutSeconds", 0),
         .boot_id = read_text(visit, "bootID", out),
@@ -182,7 +209,8 @@ bool visit_record_read(const struct jval *visit, struct arena *out, struct visit
         .failure = read_text(visit, "failure", out),
         .message = read_text(visit, "message", out),
     };
-    bool runs_known = read_runs(jval_get(visit, STR("runs")), out, ret);
+    bool runs_known = read_runs(jval_get(visit, STR("runs")), out, ret) &&
+                      read_labels(jval_get(visit, STR("labels")), out, ret);
     if (ret->format != VISIT_FORMAT || ret->id.n == 0 || cordon == ARRAY_LEN(cordon_names) ||
         !runs_known) {
         ret->phase = VISIT_UNKNOWN;
@@ -246,6 +274,31 @@ static void print_drain(const struct visit_drain *d, struct json_writer *w)
     jw_obj_end(w);
 }
 
+static void print_value(struct json_writer *w, const char *key, struct str value)
+{
+    if (value.p != NULL) {
+        jw_pair(w, key, value);
+    }
+}
+
+static void print_labels(const struct visit_record *v, struct json_writer *w)
+{
+    if (v->label_n == 0) {
+        return;
+    }
+    jw_key(w, STR("labels"));
+    jw_arr(w);
+    for (uint32_t i = 0; i < v->label_n; i++) {
+        jw_obj(w);
+        jw_pair(w, "key", v->labels[i].key);
+        print_value(w, "value", v->labels[i].value);
+        print_value(w, "old", v->labels[i].old);
+        print_value(w, "after", v->labels[i].after);
+        jw_obj_end(w);
+    }
+    jw_arr_end(w);
+}
+
 void visit_record_print(const struct visit_record *v, struct json_writer *w)
 {
     ASSERT(v->phase > VISIT_NONE && v->phase < VISIT_UNKNOWN);
@@ -268,6 +321,8 @@ void visit_record_print(const struct visit_record *v, struct json_writer *w)
     jw_pair_time(w, "beganAt", v->began);
     jw_pair(w, "cordon", cordon_names[v->cordon]);
     print_drain(&v->drain, w);
+    print_labels(v, w);
+    print_seconds(w, "leaveSeconds", v->leave_wait, 0);
     print_seconds(w, "minReadySeconds", v->min_ready, 0);
     print_seconds(w, "rebootTimeoutSeconds", v->reboot_timeout, 0);
     jw_pair_some(w, "bootID", v->boot_id);

@@ -17,11 +17,13 @@
 #define VISIT_FORMAT 1u
 #define VISIT_RUNS_MAX 32u /* the schema's */
 #define VISIT_MESSAGE_MAX 256u
+#define VISIT_LABELS_MAX 64u
 
 enum visit_phase {
     VISIT_NONE,
     VISIT_CHECKING,  /* preflights run; nothing has been asked for */
     VISIT_REQUESTED, /* the request waits or is approved; nothing has been done */
+    VISIT_LABELLING, /* the node gets labels, and leaves load balancers */
     VISIT_CORDONING,
     VISIT_DRAINING,
     VISIT_RUNNING,
@@ -86,6 +88,14 @@ struct visit_drain {
     bool force;             /* when the time is over: delete what is left */
 };
 
+/* A label of the node; `.p` of a value that is not there is NULL. */
+struct visit_label {
+    struct str key;
+    struct str value; /* during the visit; none: it is left alone */
+    struct str old;   /* before it; none: it was not there */
+    struct str after; /* behind it; none: the old one */
+};
+
 struct visit_record {
     uint32_t format;
     struct str id; /* the mark of its cordon, and of its requests */
@@ -100,6 +110,9 @@ struct visit_record {
     usec_t began;      /* wall: the machine is disturbed since, or a quiet payload runs; 0 = no */
     enum visit_cordon cordon;
     struct visit_drain drain;
+    struct visit_label *labels;
+    uint32_t label_n;
+    usec_t leave_wait; /* how long load balancers have to notice; 0 = no time */
     usec_t min_ready;
     usec_t reboot_timeout;
     struct str boot_id;   /* when the visit began */

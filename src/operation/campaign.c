@@ -327,12 +327,8 @@ static void campaign_check_supported(struct campaign *c)
         what = "spec.notify";
     } else if (d->silence_n > 0) {
         what = "spec.disruption.silences";
-    } else if (d->leave_load_balancers) {
-        what = "spec.disruption.leaveLoadBalancers";
     } else if (d->prefer_no_schedule) {
         what = "spec.disruption.preferNoSchedule";
-    } else if (!str_eq(d->labels_before, STR("{}")) || !str_eq(d->labels_after, STR("{}"))) {
-        what = "spec.disruption.nodeLabels";
     } else if (m->rollout.exclusive_group.n > 0) {
         what = "spec.rollout.exclusiveGroup";
     }

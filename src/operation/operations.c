@@ -9,10 +9,7 @@
 #define REQUESTS_QUERY "&labelSelector=" KEY_CLIENT_QUERY "%3D" VISIT_CLIENT
 
 static const struct str annotations[] = {
-    KEY_VISIT_CORDON,
-    KEY_REQUEST_CORDON,
-    KEY_KEPT_CORDON,
-    KEY_DRAIN_RULES,
+    KEY_VISIT_CORDON, KEY_REQUEST_CORDON, KEY_KEPT_CORDON, KEY_VISIT_LABELS, KEY_DRAIN_RULES,
 };
 
 static void operations_on_synced(void *ctx);
@@ -256,7 +253,8 @@ static void turn_work(struct operations *o)
     turn_look_at_kept_cordons(o);
     LIST_EACH (&o->works, link) {
         struct work *w = CONTAINER_OF(link, struct work, link);
-        if (!w->wanted && w->state.call == NULL && w->request.call == NULL && w->job.call == NULL) {
+        if (!w->wanted && w->state.call == NULL && w->request.call == NULL && w->job.call == NULL &&
+            !node_write_is_busy(&w->labels)) {
             work_free(w);
         }
     }

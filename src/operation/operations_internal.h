@@ -8,6 +8,7 @@
  *   campaign_gates.c      conditions of the cluster that a visit waits for
  *   campaign_wave_gates.c and those that a wave waits for while it soaks
  *   work_after_gates.c    and those behind a visit
+ *   work_labels.c         labels that a visit gives its node
  *   gate_question.c …     gates that have to be asked for (gate_question.h)
  *   campaign_depends.c    other NodeMaintenances that come first
  *   campaign_status.c     its status: the ledger of its visits, and what people read
@@ -34,6 +35,7 @@
 #include "base/ratelimit.h"
 #include "base/timestamp.h"
 #include "calendar/opening_hours.h"
+#include "core/node_write.h"
 #include "drain/cordon.h"
 #include "kube/writer.h"
 #include "operation/due.h"
@@ -274,6 +276,7 @@ struct work {
     struct writer request; /* of the MaintenanceRequest */
     struct writer job;     /* of the Job that is to be made */
     struct cordon *cordon;
+    struct node_write labels;
     enum visit_cordon_step cordon_step; /* that is under way */
     struct drain *drain;
     bool drained; /* the drain said so */
@@ -563,6 +566,15 @@ struct str work_job_name(const struct work *w, const struct visit_record *v,
 /* The Job that looks whether the reboot has helped. */
 struct str work_probe_name(const struct work *w, const struct visit_record *v,
                            const struct visit_run *run);
+
+/* ── work_labels.c ─────────────────────────────────────────────────────────────────────────── */
+/* Adds the labels that the object wants. */
+void visit_labels_join(struct visit_record *v, const struct campaign *c);
+/* Whether the record has room for them. */
+bool visit_labels_fit(const struct visit_record *v, const struct campaign *c);
+void work_label_facts(const struct work *w, const struct node *node, const struct visit_record *v,
+                      struct visit_facts *f);
+void work_act_labels(struct work *w, const struct visit_record *v, const struct visit_plan *plan);
 
 /* ── work_after_gates.c ────────────────────────────────────────────────────────────────────── */
 void work_after_gates(struct work *w, const struct turn_machine *machine,

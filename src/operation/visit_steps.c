@@ -128,7 +128,7 @@ static void visit_stop_run(struct visit *v, uint32_t i)
 static bool visit_stop_waiting(struct visit *v)
 {
     bool stopped = false;
-    if (v->was->phase < VISIT_CORDONING || v->was->phase > VISIT_RUNNING) {
+    if (v->was->phase < VISIT_LABELLING || v->was->phase > VISIT_RUNNING) {
         return false;
     }
     for (uint32_t i = 0; i < v->record->run_n; i++) {
@@ -336,6 +336,15 @@ static enum visit_cordon visit_choose_cordon(const struct visit *v)
     return v->was->cordon == VISIT_CORDON_NONE && !prepared ? VISIT_CORDON_NONE : VISIT_CORDON_OURS;
 }
 
+/* What the node had before stands in the record before anything is changed. */
+static void visit_note_labels(struct visit *v)
+{
+    for (uint32_t i = 0; i < v->record->label_n; i++) {
+        struct str old = v->f->labels[i];
+        v->record->labels[i].old = old.p != NULL ? arena_str(v->out, old) : STR_NONE;
+    }
+}
+
 static void visit_requested(struct visit *v)
 {
     const struct visit_facts *f = v->f;
@@ -363,7 +372,8 @@ static void visit_requested(struct visit *v)
         v->record->request_uid = arena_str(v->out, f->request_uid);
         v->record->cordon = visit_choose_cordon(v);
         v->record->boot_id = arena_str(v->out, f->boot_id);
-        visit_enter(v, VISIT_CORDONING, 0);
+        visit_note_labels(v);
+        visit_enter(v, v->was->label_n > 0 ? VISIT_LABELLING : VISIT_CORDONING, 0);
         return;
     }
     if (f->request_state == MR_STATE_APPROVED && f->request_phase == MR_PHASE_APPROVED &&
@@ -392,6 +402,22 @@ static void visit_make_cordon(struct visit *v)
         v->record->cordon = VISIT_CORDON_OTHERS;
     } else {
         v->plan->cordon = VISIT_CORDON_MAKE;
+    }
+}
+
+static void visit_labelling(struct visit *v)
+{
+    if (!visit_has_grant(v)) {
+        visit_undo(v);
+    } else if (!v->f->labels_set) {
+        v->plan->labels = VISIT_LABELS_SET;
+        visit_wait(v, STR("its node to get its labels"), USEC_NEVER);
+    } else if (v->was->leave_wait > 0 && v->was->deadline == USEC_NEVER) {
+        v->record->deadline = v->f->now + v->was->leave_wait;
+    } else if (v->was->leave_wait > 0 && !visit_overdue(v)) {
+        visit_wait(v, STR("load balancers to notice"), USEC_NEVER);
+    } else {
+        visit_enter(v, VISIT_CORDONING, 0);
     }
 }
 
@@ -652,17 +678,36 @@ static bool visit_keeps_cordon(const struct visit_record *r)
     return r->keep_cordon;
 }
 
-/* True while the machine has a cordon of ours. */
+/* The visit has done something here, and the machine is back at work. */
+static bool visit_has_worked(const struct visit_record *r)
+{
+    bool worked = false;
+    for (uint32_t i = 0; i < r->run_n; i++) {
+        worked = worked || r->runs[i].phase != VISIT_RUN_NOT_RUN;
+    }
+    return worked && !visit_keeps_cordon(r);
+}
+
+/* True while the machine has a cordon or labels of ours. */
 static bool visit_give_back(struct visit *v)
 {
     const struct visit_facts *f = v->f;
     bool marked = f->visit_mark.n > 0 && str_eq(f->visit_mark, v->was->id);
-    if (visit_node_is_gone(v) || v->was->cordon != VISIT_CORDON_OURS || !marked) {
+    if (visit_node_is_gone(v)) {
         return false;
     }
-    v->plan->cordon = visit_keeps_cordon(v->was) ? VISIT_CORDON_LEAVE : VISIT_CORDON_LIFT;
-    visit_wait(v, STR("the cordon to be lifted"), USEC_NEVER);
-    return true;
+    if (v->was->cordon == VISIT_CORDON_OURS && marked) {
+        v->plan->cordon = visit_keeps_cordon(v->was) ? VISIT_CORDON_LEAVE : VISIT_CORDON_LIFT;
+        visit_wait(v, STR("the cordon to be lifted"), USEC_NEVER);
+        return true;
+    }
+    if (v->was->label_n > 0 && f->labels_mark.n > 0 && str_eq(f->labels_mark, v->was->id)) {
+        v->plan->labels = VISIT_LABELS_RESTORE;
+        v->plan->labels_after = visit_has_worked(v->was);
+        visit_wait(v, STR("the labels of its node to be restored"), USEC_NEVER);
+        return true;
+    }
+    return false;
 }
 
 /* A gate stayed shut: what the object has done here does not count as done. */
@@ -730,6 +775,10 @@ void visit_decide(const struct visit_record *v, const struct visit_facts *f, str
     for (uint32_t i = 0; i < v->run_n; i++) {
         ret->record.runs[i] = v->runs[i];
     }
+    ret->record.labels = ARENA_ARRAY(out, struct visit_label, MAX(v->label_n, 1u));
+    for (uint32_t i = 0; i < v->label_n; i++) {
+        ret->record.labels[i] = v->labels[i];
+    }
     if (!f->known) {
         ret->waits = STR("what is known of requests, nodes and Jobs to be read again");
         return;
@@ -750,6 +799,9 @@ void visit_decide(const struct visit_record *v, const struct visit_facts *f, str
         break;
     case VISIT_REQUESTED:
         visit_requested(&visit);
+        break;
+    case VISIT_LABELLING:
+        visit_labelling(&visit);
         break;
     case VISIT_CORDONING:
         visit_cordoning(&visit);

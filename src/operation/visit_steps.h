@@ -6,8 +6,8 @@
  * before it is on the server: so whoever leads next knows what may have been done outside, and a
  * crash between two steps loses nothing.
  *
- *   Checking → Requested → Cordoning → Draining → Running → Rebooting → Settling → Verifying →
- *   Ending → (no record)
+ * *   Checking → Requested → Labelling → Cordoning → Draining → Running → Rebooting → Settling →
+ * Verifying → Ending → (no record)
  *
  * Checking makes the preflights: what has nothing to do, or cannot, costs no request. A quiet visit
  * goes from there to Running and on to Ending. For all others the machine is touched only under a
@@ -54,8 +54,11 @@ struct visit_facts {
 
     bool node_there; /* of the record's UID */
     bool unschedulable;
-    struct str visit_mark;   /* KEY_VISIT_CORDON; empty = none */
-    struct str request_mark; /* KEY_REQUEST_CORDON */
+    struct str visit_mark;    /* KEY_VISIT_CORDON; empty = none */
+    struct str request_mark;  /* KEY_REQUEST_CORDON */
+    struct str labels_mark;   /* KEY_VISIT_LABELS */
+    bool labels_set;          /* it has all labels of the record, and our mark */
+    const struct str *labels; /* its values of the record's labels, in their order */
     bool kept_mark; /* its cordon was left by an earlier visit that failed, of the same objects */
     bool ready;
     usec_t ready_since; /* wall; 0 = it is not */
@@ -99,6 +102,8 @@ enum visit_cordon_step {
     VISIT_CORDON_LEAVE, /* it stays, and the mark says that a failure left it */
 };
 
+enum visit_labels_step { VISIT_LABELS_KEEP, VISIT_LABELS_SET, VISIT_LABELS_RESTORE };
+
 struct visit_plan {
     /* To be written before anything else, if it is not the same. */
     struct visit_record record;
@@ -106,6 +111,8 @@ struct visit_plan {
     enum visit_request_step request;
     struct str exit_code; /* VISIT_REQUEST_COMPLETE */
     enum visit_cordon_step cordon;
+    enum visit_labels_step labels;
+    bool labels_after; /* VISIT_LABELS_RESTORE: those for behind the visit, too */
     bool drain;
     int32_t run;      /* whose Job should exist; -1 = none */
     bool preflight;   /* that of its preflight */

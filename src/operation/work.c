@@ -13,6 +13,12 @@ static const struct writer_rules work_rules = {
     .failed = { MSECONDS(500), SECONDS(30) },
 };
 
+static void work_on_labels(void *ctx)
+{
+    struct work *w = ctx;
+    operations_schedule(w->o);
+}
+
 struct work *work_new(struct operations *o, struct str name)
 {
     struct work *w = ALLOC_NEW(struct work);
@@ -22,6 +28,7 @@ struct work *work_new(struct operations *o, struct str name)
     writer_init(&w->state, &o->core->client, &work_rules);
     writer_init(&w->request, &o->core->client, &work_rules);
     writer_init(&w->job, &o->core->client, &work_rules);
+    node_write_init(&w->labels, o->core, name, work_on_labels, w);
     list_add(&o->works, &w->link);
     (void)map_put(&o->work_by_name, w->name, w); /* it was not there */
     return w;
@@ -39,6 +46,7 @@ static void work_cancel(struct work *w)
     if (w->output.call != NULL) {
         api_cancel(w->o->core->client.api, STEAL(w->output.call));
     }
+    node_write_done(&w->labels);
     run_output_done(&w->output);
 }
 
@@ -48,6 +56,7 @@ void work_reset(struct work *w)
     writer_init(&w->state, &w->o->core->client, &work_rules);
     writer_init(&w->request, &w->o->core->client, &work_rules);
     writer_init(&w->job, &w->o->core->client, &work_rules);
+    node_write_init(&w->labels, w->o->core, w->name, work_on_labels, w);
     w->cordon_step = VISIT_CORDON_KEEP;
     w->ends = false;
 }
@@ -491,6 +500,7 @@ static void visit_join(struct visit_record *v, const struct campaign *c)
         (m->disruption.cordon == CORDON_AUTO && (v->drain.enabled || campaign_may_reboot(c)))) {
         v->cordon = VISIT_CORDON_OURS;
     }
+    visit_labels_join(v, c);
     v->min_ready = MAX(v->min_ready, m->rollout.min_ready);
     for (uint32_t i = 0; i < c->operation_n; i++) {
         v->reboot_timeout = MAX(v->reboot_timeout, c->operations[i].reboot.timeout);
@@ -518,7 +528,7 @@ static bool visit_add_runs(const struct work *w, const struct turn_machine *mach
     LIST_EACH (&w->o->campaigns, link) {
         const struct campaign *c = CONTAINER_OF(link, struct campaign, link);
         const struct campaign_member *m = campaign_member(c, machine);
-        if (m != NULL && m->place && !m->visited) {
+        if (m != NULL && m->place && !m->visited && visit_labels_fit(v, c)) {
             uint32_t n = campaign_add_runs(c, machine, v->runs, v->run_n, VISIT_RUNS_MAX);
             if (n > v->run_n) {
                 visit_join(v, c);
@@ -568,6 +578,7 @@ static void work_begin_visit(struct work *w, const struct turn_machine *machine)
     if (v.quiet) {
         v.cordon = VISIT_CORDON_NONE;
         v.drain.enabled = false;
+        v.label_n = 0;
     }
     if (machine->state == NULL) {
         work_create_state(w, machine);

@@ -383,6 +383,7 @@ void work_act(struct work *w, const struct turn_machine *machine, const struct v
               const struct visit_plan *plan)
 {
     act_cordon(w, machine, v, plan->cordon);
+    work_act_labels(w, v, plan);
     if (plan->drain) {
         act_drain(w, machine, v);
     } else if (v->phase != VISIT_DRAINING) {

@@ -180,6 +180,7 @@ static void facts_add_node(const struct work *w, const struct turn_machine *mach
     for (uint32_t i = 0; kept.n > 0 && i < v->run_n; i++) {
         f->kept_mark = f->kept_mark || str_eq(kept, v->runs[i].maintenance_uid);
     }
+    work_label_facts(w, node, v, f);
     f->ready = node->ready;
     f->ready_since = node->ready ? node->ready_since : 0;
     f->boot_id = node->boot_id;
