@@ -223,7 +223,8 @@ static void turn_look_at_kept_cordons(struct operations *o)
             continue;
         }
         struct campaign *c = operations_campaign(o, mark);
-        if (campaign_keeps_cordon(c, t)) {
+        /* Somebody has lifted it: a mark that stayed would take the next cordon for ours. */
+        if (t->node->unschedulable && campaign_keeps_cordon(c, t)) {
             continue;
         }
         if (t->work == NULL) {

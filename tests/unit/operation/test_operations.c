@@ -98,6 +98,34 @@ TEST(operations_take_over_a_cordon_that_another_object_of_the_visit_left)
     operations_end(&x);
 }
 
+/* The mark of the failure goes with the cordon that somebody lifts: the next cordon is theirs. */
+TEST(operations_leave_a_cordon_made_after_a_kept_one_was_lifted)
+{
+    struct operations_fixture x;
+    operations_begin(&x, 1);
+    operations_maintain(&x, "fails",
+                        "  disruption: {cordon: Always}\n"
+                        "  failurePolicy: {retries: 0, onNodeFailure: KeepCordoned}\n"
+                        "  operations:\n"
+                        "  - {name: say, type: one-shot, script: exit 1}\n");
+    operations_run(&x, MINUTES(5));
+    CHECK_STR(operations_text(&x, "fails", "status.phase"), "Paused");
+    CHECK(operations_is_cordoned(&x, "node-001"));
+    (void)operations_http(&x, 200, "PATCH", "/api/v1/nodes/node-001",
+                          STR("{\"spec\":{\"unschedulable\":null}}"));
+    operations_run(&x, SECONDS(10));
+    (void)operations_http(&x, 200, "PATCH", "/api/v1/nodes/node-001",
+                          STR("{\"spec\":{\"unschedulable\":true}}"));
+    operations_run(&x, SECONDS(10));
+    operations_patch(&x, "fails",
+                     "{\"spec\":{\"operations\":[{\"name\":\"say\",\"type\":"
+                     "\"one-shot\",\"script\":\"echo again\"}]}}");
+    operations_run(&x, MINUTES(10));
+    CHECK_STR(operations_text(&x, "fails", "status.phase"), "Complete");
+    CHECK(operations_is_cordoned(&x, "node-001"));
+    operations_end(&x);
+}
+
 TEST(operations_rerun_by_annotation_once)
 {
     struct operations_fixture x;
