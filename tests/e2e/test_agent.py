@@ -134,6 +134,39 @@ def test_a_file_system_is_mounted_before_what_is_in_it_and_unmounted_again(tmp_p
     assert lines[-2:] == ["1 of 1 right, 1 changed", "end"], done.stdout
 
 
+# dpkg and apt of the machine, which know of nothing but one repository, on the machine itself.
+APT = ETC + """for folder in /var/lib/dpkg /var/lib/apt /var/cache/apt /var/log; do mount -t tmpfs -o mode=755 none $folder; done
+mkdir /var/lib/dpkg/info /var/lib/dpkg/updates /var/lib/dpkg/triggers
+touch /var/lib/dpkg/status
+mkdir -p /var/lib/apt/lists/partial /var/cache/apt/archives/partial /srv/apt
+rm -rf /etc/apt/apt.conf.d/* /etc/apt/sources.list.d/* /etc/apt/preferences.d/*
+echo 'deb [trusted=yes] file:/srv/apt ./' > /etc/apt/sources.list
+package() {
+  mkdir -p /srv/build/DEBIAN /srv/build/srv/etc
+  echo $1 > /srv/build/srv/etc/dd-version
+  printf 'Package: dd-test\\nVersion: %s\\nArchitecture: all\\nMaintainer: a <a@b.invalid>\\nDescription: a\\n' $1 > /srv/build/DEBIAN/control
+  dpkg-deb --root-owner-group --build /srv/build /srv/apt/dd-test_$1_all.deb > /dev/null
+  deb=/srv/apt/dd-test_$1_all.deb
+  { dpkg-deb --field $deb
+    echo "Filename: ./dd-test_$1_all.deb"; echo "Size: $(stat -c %s $deb)"; echo "SHA256: $(sha256sum $deb | cut -d' ' -f1)"; echo; } >> /srv/apt/Packages
+  apt-get -qq update
+}
+"""
+
+
+def test_packages_are_installed_upgraded_and_removed_by_apt(tmp_path):
+    path = tmp_path / "none.json"
+    path.write_text(json.dumps({"resources": [{"name": "other", "type": "file", "path": "/srv/other", "content": "x"}]}))
+    resources = [{"name": "package", "type": "package", "package": "dd-test", "state": "latest", "hold": True, "meta": {"onRemove": "Restore"}}]
+    done = on_machine(APT + "package 1; $AGENT | tail -1; cat /srv/etc/dd-version; $AGENT; package 2; $AGENT --noop | tail -1; $AGENT | tail -1\n"
+                      f"cat /srv/etc/dd-version; apt-mark showhold; {AGENT} --once {path} --state-dir /srv/state; ls /srv/etc; echo end", resources, tmp_path)
+    assert done.stdout.splitlines() == [
+        "1 of 1 right, 1 changed", "1", "1 of 1 right, 0 changed",
+        "0 of 1 right, 0 changed, 1 would change", "1 of 1 right, 1 changed", "2", "dd-test",
+        "changed: other (file:/srv/other)", "    state: 'absent' → 'present'",
+        "restored: package:dd-test, which is not listed any more", "1 of 1 right, 1 changed", "end"], done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("text, message", [
     ("resources: [", "did not find expected node content"),
     ("resources: 1", "field 'resources': found a number, want a list of resources"),

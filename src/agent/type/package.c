@@ -236,6 +236,9 @@ static void add_command(const struct resource_call *call, struct tool *t)
     if (!resource_value(call->resource, "recommends")->truth) {
         tool_add(t, STR("--no-install-recommends"));
     }
+    if (resource_value(call->resource, "hold")->given) {
+        tool_add(t, STR("--allow-change-held-packages")); /* it is our own; others' count */
+    }
     for (uint32_t i = 0; i < options->item_n; i++) {
         tool_add(t, options->items[i]);
     }
@@ -251,7 +254,6 @@ static int ask_simulation(struct resource_call *call, const void *ctx, struct to
     const struct wanted *w = ctx;
     (void)err; /* nothing can fail here */
     add_command(call, ret);
-    tool_add(ret, STR("--allow-change-held-packages"));
     tool_add(ret, STR("--simulate"));
     tool_add(ret, STR("install"));
     for (uint32_t i = 0; i < w->n; i++) {
@@ -321,9 +323,6 @@ static bool ask_change(struct resource_call *call, const struct wanted *w, struc
     uint32_t n = 0;
     struct tool t = { 0 };
     add_command(call, &t);
-    if (!gone) {
-        tool_add(&t, STR("--allow-change-held-packages"));
-    }
     if (w->downgrade && !gone) {
         tool_add(&t, STR("--allow-downgrades"));
     }

@@ -6,7 +6,8 @@
     "/usr/bin/apt-get -q -y -o Dpkg::Options::=--force-confdef -o "                                \
     "Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=300 "
 #define LEAN APT "--no-install-recommends "
-#define INSTALL LEAN "--allow-change-held-packages install "
+#define HELD LEAN "--allow-change-held-packages "
+#define INSTALL LEAN "install "
 #define PACKAGE(name, want, state, version)                                                        \
     "Package: " name "\nStatus: " want " ok " state "\nArchitecture: amd64\nVersion: " version     \
     "\n\n"
@@ -54,13 +55,13 @@ TEST(package_is_installed_in_a_window_and_taken_back)
 TEST(package_has_its_version_and_is_held)
 {
     static const struct agent_play plays[] = {
-        { .words = LEAN "--allow-change-held-packages --allow-downgrades install chrony=4.2",
+        { .words = HELD "--allow-downgrades install chrony=4.2",
           .files = { { STATUS, PACKAGE("chrony", "install", "installed", "4.2") } } },
         { .words = "/usr/bin/apt-mark hold chrony",
           .files = { { STATUS, PACKAGE("chrony", "hold", "installed", "4.2") } } },
         { .words = "/usr/bin/apt-mark unhold chrony",
           .files = { { STATUS, PACKAGE("chrony", "install", "installed", "4.2") } } },
-        { .words = LEAN "--allow-change-held-packages --allow-downgrades install chrony=4.3",
+        { .words = HELD "--allow-downgrades install chrony=4.3",
           .files = { { STATUS, PACKAGE("chrony", "install", "installed", "4.3") } } },
         { 0 },
     };
@@ -78,7 +79,7 @@ TEST(package_has_its_version_and_is_held)
     agent_fixture_done(&f);
 }
 
-#define SIMULATE LEAN "--allow-change-held-packages --simulate install chrony"
+#define SIMULATE LEAN "--simulate install chrony"
 
 TEST(package_is_the_latest_that_apt_knows)
 {
@@ -106,11 +107,11 @@ TEST(package_is_the_latest_that_apt_knows)
 
     /* Not there at all: nothing is asked before. */
     static const struct agent_play missing[] = {
-        { .words = INSTALL "chrony",
+        { .words = HELD "install chrony",
           .files = { { STATUS, PACKAGE("chrony", "install", "installed", "4.3") } } },
         { .words = "/usr/bin/apt-mark hold chrony",
           .files = { { STATUS, PACKAGE("chrony", "hold", "installed", "4.3") } } },
-        { .words = SIMULATE, .out = "" },
+        { .words = HELD "--simulate install chrony", .out = "" },
         { 0 },
     };
     machine(&f, BASE, missing);
