@@ -600,7 +600,6 @@ static int labels_set(struct kured *k, enum flag_id id, const char *path)
     }
     if (labels->n > 0) {
         convert_set(&k->r, path, labels);
-        convert_not_yet(&k->r, place_of(k, id), about(k, id), "disruption.nodeLabels");
     }
     return 0;
 }

@@ -307,8 +307,6 @@ static void labels_set(struct plan *p)
     }
     if (labels->n > 0) {
         convert_set(&p->r, "disruption.nodeLabels.after", labels);
-        convert_not_yet(&p->r, field(p, "postCompleteLabels"), STR("spec.postCompleteLabels"),
-                        "disruption.nodeLabels");
     }
 }
 
