@@ -141,5 +141,5 @@ const struct resource_type resource_type_hostname = {
     .apply = apply,
     .save = save,
     .restore = restore,
-    .watch = { { WATCH_PATH, .path = "/etc/hostname" }, { WATCH_HOSTNAME } },
+    .watch = { { WATCH_PATH, .path = "/etc/hostname" }, { .kind = WATCH_HOSTNAME } },
 };

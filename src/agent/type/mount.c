@@ -353,5 +353,5 @@ const struct resource_type resource_type_mount = {
     .apply = apply,
     .save = save,
     .restore = restore,
-    .watch = { { WATCH_MOUNTS }, { WATCH_PATH, .path = "/etc/fstab" } },
+    .watch = { { .kind = WATCH_MOUNTS }, { WATCH_PATH, .path = "/etc/fstab" } },
 };

@@ -6,6 +6,7 @@
  */
 #include "agent/dpkg_status.h"
 #include "agent/type/path.h"
+#include "agent/type/pods_depend.h"
 #include "agent/type/tool.h"
 #include "agent/type/type.h"
 #include "base/buf.h"
@@ -55,21 +56,6 @@ struct wanted {
 
 /* ── prepare ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Those whose upgrade disturbs what runs on the node. */
-static bool carries_pods(struct str name)
-{
-    static const struct str names[] = {
-        STR_INIT("kubelet"), STR_INIT("containerd"), STR_INIT("cri-o"),
-        STR_INIT("docker"),  STR_INIT("k3s"),        STR_INIT("rke2"),
-    };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (str_starts(name, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int add_item(const struct resource *r, struct str name, struct wanted *w, struct err *err)
 {
     struct str state = resource_value(r, "state")->text;
@@ -86,7 +72,7 @@ static int add_item(const struct resource *r, struct str name, struct wanted *w,
                                       .version = resource_value(r, "version")->text,
                                       .hold_given = hold->given,
                                       .hold = hold->truth };
-    w->out_of_service = w->out_of_service || carries_pods(name);
+    w->out_of_service = w->out_of_service || pods_depend_on(name);
     return 0;
 }
 

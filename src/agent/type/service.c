@@ -1,4 +1,5 @@
 /* service: a unit of systemd that runs or does not, and is started with the machine or is not. */
+#include "agent/type/pods_depend.h"
 #include "agent/type/type.h"
 #include "agent/type/unit_ask.h"
 #include "base/buf.h"
@@ -28,21 +29,6 @@ struct service {
     bool out_of_service; /* pods depend on it: it is not stopped under them */
 };
 
-/* Whose restart disturbs what runs on the node. */
-static bool carries_pods(struct str unit)
-{
-    static const struct str names[] = {
-        STR_INIT("kubelet."), STR_INIT("containerd."), STR_INIT("crio."),
-        STR_INIT("docker."),  STR_INIT("k3s"),         STR_INIT("rke2"),
-    };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (str_starts(unit, names[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int prepare(struct resource_prepare *p, struct err *err)
 {
     const struct resource *r = p->resource;
@@ -70,7 +56,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     if (resource_value(r, "startTimeout")->number == 0) {
         return err_set(err, ERR_INVALID, "field 'startTimeout': want it above 0");
     }
-    s->out_of_service = carries_pods(s->unit);
+    s->out_of_service = pods_depend_on(s->unit);
     p->resource->prepared = s;
     p->resource->id = arena_printf(p->out, "service:" STR_FMT, STR_ARG(s->unit));
     struct str path = arena_printf(p->out, "/etc/systemd/system/" STR_FMT, STR_ARG(s->unit));
@@ -283,5 +269,5 @@ const struct resource_type resource_type_service = {
     .save = save,
     .restore = restore,
     .refresh = refresh,
-    .watch = { { WATCH_CLOCK } },
+    .watch = { { .kind = WATCH_CLOCK } },
 };

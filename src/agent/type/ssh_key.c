@@ -171,19 +171,27 @@ static int write_text(struct resource_call *call, struct keys *k, struct str tex
 
 /* ── the five functions ────────────────────────────────────────────────────────────────────── */
 
-static int check(struct resource_call *call, struct err *err)
+/* `*ret_nothing`: there is no account that could have the key, and it is not to be there. */
+static int look_for_edit(struct resource_call *call, struct keys *k, bool *ret_nothing,
+                         struct err *err)
 {
     const struct authorized_keys_edit *edit = call->resource->prepared;
+    int r = look(call, k, err);
+    *ret_nothing = r == 0 && !k->account_exists && edit->absent;
+    return r < 0 || k->account_exists || *ret_nothing ? r : fail_account(call, err);
+}
+
+static int check(struct resource_call *call, struct err *err)
+{
     CLEANUP(keys_done)
     struct keys k;
-    int r = look(call, &k, err);
-    if (r < 0 || (!k.account_exists && edit->absent)) {
+    bool nothing;
+    int r = look_for_edit(call, &k, &nothing, err);
+    if (r < 0 || nothing) {
         return r;
     }
-    if (!k.account_exists) {
-        return fail_account(call, err);
-    }
-    path_compare_content(call, k.text, authorized_keys_edit(edit, k.text, call->tmp));
+    path_compare_content(call, k.text,
+                         authorized_keys_edit(call->resource->prepared, k.text, call->tmp));
     if (folder_is_closed(&k)) {
         resource_differs(call, "folder", STR("closed"), STR("open"));
     }
@@ -192,16 +200,14 @@ static int check(struct resource_call *call, struct err *err)
 
 static int apply(struct resource_call *call, struct err *err)
 {
-    const struct authorized_keys_edit *edit = call->resource->prepared;
     CLEANUP(keys_done)
     struct keys k;
-    int r = look(call, &k, err);
-    if (r < 0 || (!k.account_exists && edit->absent)) {
-        return r;
-    }
-    return k.account_exists
-               ? write_text(call, &k, authorized_keys_edit(edit, k.text, call->tmp), err)
-               : fail_account(call, err);
+    bool nothing;
+    int r = look_for_edit(call, &k, &nothing, err);
+    return r < 0 || nothing
+               ? r
+               : write_text(call, &k,
+                            authorized_keys_edit(call->resource->prepared, k.text, call->tmp), err);
 }
 
 static int save(struct resource_call *call, struct original *ret, struct err *err)
@@ -248,5 +254,5 @@ const struct resource_type resource_type_ssh_key = {
     .apply = apply,
     .save = save,
     .restore = restore,
-    .watch = { { WATCH_PATH, .path = "/etc/passwd" }, { WATCH_CLOCK } },
+    .watch = { { WATCH_PATH, .path = "/etc/passwd" }, { .kind = WATCH_CLOCK } },
 };

@@ -219,5 +219,5 @@ const struct resource_type resource_type_swap = {
     .apply = apply,
     .save = save,
     .restore = restore,
-    .watch = { { WATCH_SWAPS }, { WATCH_PATH, .path = "/etc/fstab" } },
+    .watch = { { .kind = WATCH_SWAPS }, { WATCH_PATH, .path = "/etc/fstab" } },
 };
