@@ -10,6 +10,11 @@ static const char *const gate_keys[GATE_KINDS] = {
     [GATE_JOB] = "job",
 };
 
+const char *gate_kind_name(enum gate_kind kind)
+{
+    return gate_keys[kind];
+}
+
 static void gate_read_nodes(const struct spec_node *at, struct maintenance_gate *g)
 {
     g->max_not_ready = spec_share(at, "maxNotReady", 0);

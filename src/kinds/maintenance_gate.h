@@ -50,6 +50,9 @@ struct maintenance_gates {
     uint32_t n;
 };
 
+/* The field of the spec: "blockingPods". */
+const char *gate_kind_name(enum gate_kind kind);
+
 /* `of_wave`: no gate may reach a host. */
 struct maintenance_gates maintenance_gates_read(const struct spec_node *at, const char *key,
                                                 bool of_wave);

@@ -9,12 +9,6 @@
 #define GATE_PAUSE_MAX HOURS(2)
 #define GATE_PAUSES_MAX 5u /* in a row; then a person has to look */
 
-static const char *const gate_names[GATE_KINDS] = {
-    [GATE_NODES] = "nodes",   [GATE_PODS] = "pods",   [GATE_BLOCKING_PODS] = "blockingPods",
-    [GATE_ALERTS] = "alerts", [GATE_QUERY] = "query", [GATE_RESOURCE] = "resource",
-    [GATE_JOB] = "job",
-};
-
 /* ── nodes ─────────────────────────────────────────────────────────────────────────────────── */
 
 struct gate_count {
@@ -74,7 +68,7 @@ static struct gate_look gate_look_at_nodes(const struct campaign *c, const struc
 
 static struct str gate_place_name(const struct gate_place *p, struct arena *out)
 {
-    return arena_printf(out, "%s[%u].%s", p->list, p->index, gate_names[p->gate->kind]);
+    return arena_printf(out, "%s[%u].%s", p->list, p->index, gate_kind_name(p->gate->kind));
 }
 
 static struct str gate_sentence(struct str place, const struct gate_look *look, struct arena *out)
