@@ -14,6 +14,7 @@ static const struct field fields[] = {
       .help = "fields of a `sysctl`; only the running kernel is looked at" },
     { "kernelModule", FIELD_OBJECT,
       .help = "fields of a `kernelModule`; only the running kernel is looked at" },
+    { "package", FIELD_OBJECT, .help = "fields of a `package`" },
     { "service", FIELD_OBJECT, .help = "fields of a `service`" },
     { "exec", FIELD_TEXT, .help = "a script for /bin/sh that must exit with 0" },
     { "message", FIELD_TEXT, .help = "what to say when it is not so" },
@@ -83,7 +84,7 @@ static int prepare(struct resource_prepare *p, struct err *err)
     }
     if (c->n == 0 && !resource_value(p->resource, "exec")->given) {
         return err_set(err, ERR_INVALID,
-                       "want at least one of 'file', 'sysctl', 'kernelModule', "
+                       "want at least one of 'file', 'sysctl', 'kernelModule', 'package', "
                        "'service' and 'exec'");
     }
     p->resource->prepared = c;

@@ -143,6 +143,9 @@ TEST(assert_says_what_is_not_so_and_blocks_others)
           "Failed: sysctl:vm/swappiness: runtime is '60', want '10'" },
         { "sysctl: {key: vm.none, value: 10}", "Failed: this kernel has no 'vm.none'" },
         { "kernelModule: {module: overlay, state: unloaded}", "Ok" },
+        { "package: {package: chrony}", "Ok" },
+        { "package: {package: chrony, version: '5'}",
+          "Failed: package:chrony: package is 'chrony 4.3', want 'chrony 5'" },
         { "service: {unit: chrony}", "Ok" },
         { "service: {unit: chrony, enabled: false}",
           "Failed: service:chrony.service: enabled is 'enabled', want 'false'" },
@@ -154,14 +157,16 @@ TEST(assert_says_what_is_not_so_and_blocks_others)
         { "file: {path: /etc/a, contnt: x}",
           "Failed: field 'file': unknown field 'contnt', did you mean 'content'?" },
         { "file: [a]", "Failed: field 'file': found a list, want an object" },
-        { "message: x",
-          "Failed: want at least one of 'file', 'sysctl', 'kernelModule', 'service' and 'exec'" },
+        { "message: x", "Failed: want at least one of 'file', 'sysctl', 'kernelModule', 'package', "
+                        "'service' and 'exec'" },
     };
     struct agent_fixture f;
     agent_fixture_init(&f);
     agent_write(&f, "/etc/a", "x");
     agent_write(&f, "/proc/sys/vm/swappiness", "60\n");
     agent_write(&f, "/proc/modules", "");
+    agent_write(&f, "/var/lib/dpkg/status",
+                "Package: chrony\nStatus: install ok installed\nVersion: 4.3\n");
     f.on_command = play_script;
     f.on_unit = play_unit;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
