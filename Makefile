@@ -65,6 +65,7 @@ bench: product
 	@$(PYTHON) bench/drain
 	@$(PYTHON) bench/bridge
 	@$(PYTHON) bench/attacks
+	@$(PYTHON) bench/operations --nodes 100
 
 fuzz:
 	@tools/deps test

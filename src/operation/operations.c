@@ -17,7 +17,8 @@ static void operations_on_synced(void *ctx);
 void operations_schedule(struct operations *o)
 {
     usec_t now = loop_now(o->loop);
-    loop_timer_pull(&o->turn, MAX(now, o->turned + TURN_GAP));
+    usec_t gap = TURN_GAP + (usec_t)store_count(&o->core->nodes.store) * TURN_GAP_MACHINE;
+    loop_timer_pull(&o->turn, MAX(now, o->turned + gap));
 }
 
 void operations_wake_at(struct operations *o, usec_t wall)

@@ -53,6 +53,7 @@
 #define RUN_TAKEN_AWAY_MAX 3u     /* runs that were evicted and the like do not count, so often */
 #define RUN_REBOOTED_MAX 1u       /* the same for those whose machine rebooted */
 #define TURN_GAP MSECONDS(20)     /* between two turns: many events are one look */
+#define TURN_GAP_MACHINE 10       /* us more for each machine that a turn looks at */
 #define RIGHTS_HINT "'drydock rbac operations' prints the roles that the controller needs"
 
 /* ── Jobs ──────────────────────────────────────────────────────────────────────────────────── */
