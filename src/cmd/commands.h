@@ -21,6 +21,7 @@ extern const struct command command_pause;
 extern const struct command command_rbac;
 extern const struct command command_reference;
 extern const struct command command_request;
+extern const struct command command_history;
 extern const struct command command_rerun;
 extern const struct command command_resume;
 extern const struct command command_run;

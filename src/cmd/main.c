@@ -11,6 +11,7 @@ static const struct command *const commands[] = {
     &command_bridge,
     &command_status,
     &command_explain,
+    &command_history,
     &command_limits,
     &command_request,
     &command_run,

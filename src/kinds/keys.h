@@ -227,6 +227,9 @@
 #define KEY_OPERATION_RUN STR(KEYS_OWN "run")             /* "<operation>/<machine>@<time>" */
 #define KEY_OPERATION_ABANDON STR(KEYS_OWN "abandon")     /* "true": the finalizer goes at once */
 /* Label of people on a NodeMaintenance, Node or ExternalMachine: nothing new starts; "true". */
+/* On ConfigMaps that keep what was done on a machine. */
+#define KEY_HISTORY_TEXT KEYS_OWN "history"
+#define KEY_HISTORY_QUERY "drydock.dev%2Fhistory"
 #define KEY_HOLD_TEXT KEYS_OWN "hold"
 #define KEY_HOLD STR(KEY_HOLD_TEXT)
 #define KEY_HOLD_FOR_TEXT KEYS_OWN "hold." /* and a NodeMaintenance's name: for that one alone */

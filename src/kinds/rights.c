@@ -150,6 +150,8 @@ const struct right rights[] = {
       "list,watch,create,delete", "keeps the visit of each node" },
     { "operations", NULL, RIGHT_HOME, OPERATION_GROUP, "nodestates/status", NULL, "patch",
       "says how a visit stands" },
+    { "operations", NULL, RIGHT_HOME, CORE, "configmaps", NULL, "get,create,patch",
+      "keeps what was done on each node, for `drydock history`" },
     { "operations", NULL, RIGHT_JOBS, "batch", "jobs", NULL, "list,watch,create,delete",
       "runs payloads" },
     { "operations", NULL, RIGHT_JOBS, CORE, "pods", NULL, "list", "reads how a failed one ended" },

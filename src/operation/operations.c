@@ -320,6 +320,7 @@ static void operations_turn(struct operations *o)
         turn_campaigns(o);
     }
     references_write(o);
+    histories_write(o);
     lost_request_look(o);
     if (o->next != USEC_NEVER) {
         usec_t wait = MAX(o->next - o->now, MSECONDS(100));
@@ -579,6 +580,7 @@ struct operations *operations_new(struct core *core, const struct operations_con
                                           .ctx = o };
     list_init(&o->campaigns);
     list_init(&o->works);
+    list_init(&o->histories);
     list_init(&o->questions);
     loop_timer_init(&o->turn, o->loop, operations_on_timer, o);
     o->cordons = cordons_new(&(struct cordons_config){
@@ -628,6 +630,7 @@ void operations_free(struct operations *o)
         campaign_free(CONTAINER_OF(link, struct campaign, link));
     }
     references_free(o);
+    histories_free(o);
     for (uint32_t i = 0; i < ARRAY_LEN(all); i++) {
         all[i]->store.on_gone = NULL;
         informer_done(all[i]);

@@ -25,6 +25,7 @@
  *   payload_references.c  Secrets and ConfigMaps that payloads and windows refer to
  *   prerequisites.c       namespaces and rights that are missing
  *   operations_events.c   what is told as Events
+ *   run_histories.c       what was done on machines, kept for people
  *   operations_metrics.c  what is counted for Prometheus
  *   series_members.c      the machines of a series
  *   reference_status.c    the status of windows, series and templates (reference_status.h)
@@ -364,6 +365,10 @@ struct operations {
     uint32_t gate_calls;      /* in flight */
     struct operations_metrics metrics;
     struct ratelimit events;
+    struct list histories; /* what visits have done and is not written yet */
+    uint32_t history_n;
+    usec_t history_retry_at; /* monotonic */
+    struct api_call *history_call;
     struct api_call *trim_call; /* deletes a Job that is not needed any more */
     struct lost_request lost;
     struct buf path;
@@ -403,6 +408,11 @@ void campaign_tell_gathered(struct campaign *c);
 /* What the status `text` says that `old` did not; told when it has been written. */
 void campaign_note_turning(struct campaign *c, const struct jval *old, struct str text);
 void campaign_tell_turning(struct campaign *c);
+
+/* ── run_histories.c ───────────────────────────────────────────────────────────────────────── */
+void histories_add(struct operations *o, struct str machine, const struct visit_record *v);
+void histories_write(struct operations *o);
+void histories_free(struct operations *o);
 
 /* ── operations_metrics.c ──────────────────────────────────────────────────────────────────── */
 void operations_metrics_init(struct operations *o);

@@ -100,6 +100,7 @@ static void work_on_end(struct work *w)
     }
     operations_tell_end(o, w->name, &w->ended);
     operations_metrics_end(o, &w->ended, took);
+    histories_add(o, w->name, &w->ended);
 }
 
 static void work_on_state(void *ctx, const struct api_reply *reply)

@@ -118,7 +118,7 @@ def fixture_operations(backend, client, make_node, unique, serve):
 SAY = {"name": "say", "type": "one-shot", "script": "echo hello"}
 
 
-def test_a_script_runs_once_on_every_node_one_at_a_time(operations, serve, client, kubectl):
+def test_a_script_runs_once_on_every_node_one_at_a_time(operations, serve, client, kubectl, backend):
     nodes = operations.nodes(3)
     serve(*FLAGS)
     name = operations.maintain(disruption={"cordon": "Always"}, rollout={"minReady": "1s"}, operations=[SAY])
@@ -139,6 +139,14 @@ def test_a_script_runs_once_on_every_node_one_at_a_time(operations, serve, clien
     table = kubectl("get", "ndm", name).splitlines()
     assert table[0].split() == ["NAME", "PHASE", "DONE", "FAILED", "REASON", "NEXT", "AGE"]
     assert "3/3" in table[1]
+
+    def history(*arguments):
+        return subprocess.run([drydock(), "history", *arguments, "--kubeconfig", backend.kubeconfig], text=True, capture_output=True,
+                              timeout=60, check=False)
+    wait_for(lambda: history("ndm", name).stdout.count(f"{name}/say Succeeded") == 3, "its runs are kept")
+    assert history(nodes[0]).stdout.count("Succeeded") == 1
+    assert history("nobody").stderr == "drydock history: nothing is kept of 'nobody' in namespace 'drydock-system'\n"
+    assert history("pod", "x").returncode == 2
 
 
 def test_kubectl_waits_for_it(operations, serve, kubectl):
