@@ -1,6 +1,7 @@
 #include "agent/converge.h"
 
 #define CONVERGE_MARKS_MAX RESOURCE_EDGES_MAX
+#define CONVERGE_STEPS 32u /* in one turn, so that signals and programs are not kept waiting */
 
 enum phase { PHASE_CHECK, PHASE_SAVE, PHASE_APPLY, PHASE_VERIFY, PHASE_REFRESH };
 
@@ -14,9 +15,19 @@ static void schedule(struct converge *c, usec_t at)
     loop_timer_pull(&c->timer, at);
 }
 
+static void forget_differences(struct converge_vertex *v)
+{
+    arena_done(&v->memory);
+    v->differences = NULL;
+    v->difference_n = 0;
+}
+
 static void work_end(struct converge *c)
 {
     c->working = false;
+    if (c->spec.stays && c->engine.vertices[c->current].state == VERTEX_OK) {
+        forget_differences(&c->vertices[c->current]); /* they were told */
+    }
     arena_reset(&c->tmp);
     schedule(c, loop_now(c->spec.loop));
 }
@@ -86,9 +97,7 @@ static void enter(struct converge *c, enum phase phase)
 static void keep_differences(struct converge *c)
 {
     struct converge_vertex *v = &c->vertices[c->current];
-    arena_done(&v->memory);
-    v->differences = NULL;
-    v->difference_n = 0;
+    forget_differences(v);
     if (c->call.difference_n == 0) {
         return;
     }
@@ -347,13 +356,19 @@ static bool find_unlisted(struct converge *c, struct err *err)
     if (originals_list(&c->originals, &c->removal_memory, &records, &n, err) < 0) {
         return false;
     }
-    c->records = ARENA_ARRAY(&c->removal_memory, struct original_record, n + 1);
-    c->removals = ARENA_ARRAY(&c->removal_memory, struct converge_removal, n + 1);
+    c->record_n = 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!is_listed(c, records[i].id)) {
-            c->records[c->record_n++] = records[i];
+            records[c->record_n++] = records[i];
         }
     }
+    if (c->record_n == 0) {
+        /* Nearly always. The records of all that is listed are much, and nobody needs them. */
+        arena_done(&c->removal_memory);
+        records = ARENA_NEW(&c->removal_memory, struct original_record);
+    }
+    c->records = records;
+    c->removals = ARENA_ARRAY(&c->removal_memory, struct converge_removal, c->record_n + 1);
     return true;
 }
 
@@ -433,29 +448,42 @@ static void finish(struct converge *c)
     }
 }
 
-static void on_timer(void *ctx)
+/* One step; false when there is nothing to go on with now. `c` may be gone then. */
+static bool take_step(struct converge *c)
 {
-    struct converge *c = ctx;
     usec_t when;
     if (c->waiting) {
-        return; /* the program's end comes */
+        return false; /* the program's end comes */
     }
     if (c->working) {
         work(c);
-    } else if (c->stopped) {
+        return true;
+    }
+    if (c->stopped) {
         become_idle(c);
-    } else if (engine_next(&c->engine, loop_now(c->spec.loop), &c->current, &when)) {
+        return false;
+    }
+    if (engine_next(&c->engine, loop_now(c->spec.loop), &c->current, &when)) {
         c->working = true;
         c->call.refreshed = false;
         enter(c, PHASE_CHECK);
-    } else {
-        if (when != USEC_NEVER) {
-            schedule(c, when);
-        }
-        /* Whoever stays does not let what fails hold up what is taken off the list. */
-        if (when == USEC_NEVER || c->spec.stays) {
-            finish(c);
-        }
+        return true;
+    }
+    if (when != USEC_NEVER) {
+        schedule(c, when);
+    }
+    /* Whoever stays does not let what fails hold up what is taken off the list. */
+    if (when == USEC_NEVER || c->spec.stays) {
+        finish(c);
+    }
+    return false;
+}
+
+/* Some steps a turn: with a turn each, a look at a thousand files would be mostly turns. */
+static void on_timer(void *ctx)
+{
+    struct converge *c = ctx;
+    for (uint32_t i = 0; i < CONVERGE_STEPS && take_step(c); i++) {
     }
 }
 

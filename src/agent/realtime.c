@@ -28,6 +28,7 @@ struct realtime {
     struct loop_timer poll_timer;
     bool changed; /* the source has something new, and the work under way must end first */
     bool stopping;
+    bool trim;                 /* much memory may be free when the work ends */
     bool complained;           /* of what cannot be watched */
     struct engine_counts told; /* of the last summary */
     uint64_t repairs;
@@ -193,6 +194,7 @@ static void on_audit(void *ctx)
 {
     struct realtime *r = ctx;
     converge_dirty_all(&r->life->converge);
+    r->trim = true;
     arm_audit(r);
 }
 
@@ -382,6 +384,7 @@ static int adopt(struct realtime *r, struct err *err)
     }
     r->life = life;
     r->told = (struct engine_counts){ 0 };
+    r->trim = true;
     listen(r);
     tell_blind(r);
     arm_audit(r);
@@ -410,6 +413,15 @@ static void on_source_change(void *ctx)
     begin_anew(ctx);
 }
 
+/* After a list was adopted or everything looked at; one repair leaves nothing worth the call. */
+static void trim(struct realtime *r)
+{
+    if (r->trim) {
+        r->trim = false;
+        alloc_trim();
+    }
+}
+
 static void on_idle(void *ctx)
 {
     struct realtime *r = ctx;
@@ -419,6 +431,7 @@ static void on_idle(void *ctx)
         adopt_change(r);
     } else {
         tell_summary(r);
+        trim(r);
     }
 }
 

@@ -1,5 +1,7 @@
 #include "base/alloc.h"
 
+#include <malloc.h>
+
 void *alloc_bytes(size_t size)
 {
     void *memory = calloc(1, size);
@@ -12,4 +14,9 @@ void *alloc_bytes(size_t size)
 void alloc_free(void *memory)
 {
     free(memory);
+}
+
+void alloc_trim(void)
+{
+    (void)malloc_trim(0); /* there may be nothing to give */
 }

@@ -13,3 +13,5 @@
 
 void *alloc_bytes(size_t size);
 void alloc_free(void *memory); /* accepts NULL */
+/* Gives back to the system what was freed: for whoever did much and now waits for long. */
+void alloc_trim(void);
