@@ -16,6 +16,7 @@
 #include "sandbox/sim/virtual_loop.h"
 #include "sandbox/world/world.h"
 #include "tests/check.h"
+#include "tests/lib/rights_judge.h"
 #include "tests/unit/operation/denied_api.h"
 
 /* 2026-01-05T00:00:00Z, a Monday */
@@ -27,7 +28,8 @@ struct operations_fixture {
     struct world *world;
     struct faults faults;
     struct api *api;
-    struct denied_api door; /* its `path` is what the controller may not reach */
+    struct denied_api door;     /* its `path` is what the controller may not reach */
+    struct rights_judge *judge; /* of what the controller asks for; NULL: it may do everything */
     struct core *core;
     struct requests_part requests;
     struct operations *operations;
@@ -215,7 +217,7 @@ static inline void operations_start(struct operations_fixture *x)
 {
     struct loop *loop = virtual_loop_root(x->time);
     x->api = sim_api_new(loop, x->server, &x->faults);
-    denied_api_init(&x->door, x->api);
+    denied_api_init(&x->door, x->judge == NULL ? x->api : rights_judge_open(x->judge, x->api));
     x->core = core_new(&(struct core_config){
         .loop = loop,
         .api = &x->door.api,
