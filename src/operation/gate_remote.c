@@ -57,10 +57,12 @@ static void remote_send(struct gate_question *q)
     }
     prometheus_add_url(&url, remote_field(q, "url"), path, post ? STR_NONE : buf_str(&form));
     if (q->token.n > 0) {
-        headers[n++] = (struct outbound_header){ STR("Authorization"), q->token };
+        headers[n] = (struct outbound_header){ STR("Authorization"), q->token };
+        n++;
     }
     if (post) {
-        headers[n++] = (struct outbound_header){ STR("Content-Type"), FORM_TYPE };
+        headers[n] = (struct outbound_header){ STR("Content-Type"), FORM_TYPE };
+        n++;
     }
     o->gate_calls++;
     q->outbound_call = outbound_http(o->config.outbound,
